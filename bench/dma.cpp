@@ -1,11 +1,11 @@
-// How fast a DMA queue copies, beside memcpy() in the same run: long copies by their bytes, small ones by their number.
+// Compares a DMA queue with memcpy() in the same run: bytes per second of long copies, and small copies per second.
 //
 //   ./dma_bench                         7 rounds: copies of 64 MiB, and small ones of 64 bytes
 //   ./dma_bench --cores 2,4 --small 1000000 --json out.json
-//   ./dma_bench -g cuda:0               also memory of a GPU, beside cuMemcpyAsync() calls one behind the other
+//   ./dma_bench -g cuda:0               also memory of a GPU, compared with consecutive cuMemcpyAsync() calls
 //
-// Rounds take turns, so that whatever else the machine does hits all of them; what counts are medians of pairs. Who
-// commits runs on one core, the engine on another.
+// Measurements alternate, so that other load of the machine affects all of them; medians of pairs are compared. The
+// committing thread runs on one core, the engine on another.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,15 +34,15 @@ using namespace weftio;
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t long_bytes = std::size_t{64} << 20;
-constexpr std::uint32_t small_bytes = 64, small_span = 1 << 16; ///< small copies stay within so many bytes
+constexpr std::uint32_t small_bytes = 64, small_span = 1 << 16; ///< size of the memory that small copies use
 
 struct options : bench::common_options {
-    std::uint32_t long_copies = 4, small_copies = 2'000'000; ///< in a round
-    std::vector<int> cores{0, 1};                            ///< of who commits, of the engine
+    std::uint32_t long_copies = 4, small_copies = 2'000'000; ///< in each round
+    std::vector<int> cores{0, 1};                            ///< core of the committing thread, core of the engine
     std::string gpu;                                         ///< empty: none
 };
 
-/// What is copied, on both sides, and the queue that does it.
+/// Source and destination of the copies, and the queue that copies.
 struct setting {
     explicit setting(const options& wanted) : engine({.idle = idle_policy::yield, .core = wanted.cores[1]})
     {
@@ -69,7 +69,7 @@ void require(std::int32_t status, const char* what)
         throw std::runtime_error(fmt::format("dma_bench: {} ended with status {}", what, status));
 }
 
-// Each of these returns what `unit` says, a second.
+// Each of these functions returns a rate per second: bytes, or copies.
 
 double long_by_dma(const options& wanted, setting& where)
 {
@@ -87,7 +87,7 @@ double long_by_memcpy(const options& wanted, setting& where)
     const auto start = clock::now();
     for (std::uint32_t copy = 0; copy < wanted.long_copies; ++copy) {
         std::memcpy(where.to.cpu_address(), where.from.cpu_address(), long_bytes);
-        asm volatile("" ::: "memory"); // each of them counts
+        asm volatile("" ::: "memory"); // keeps the compiler from removing a copy
     }
     return static_cast<double>(wanted.long_copies * long_bytes) / seconds_since(start);
 }
@@ -113,7 +113,7 @@ double small_by_dma(const options& wanted, setting& where)
     return wanted.small_copies / seconds_since(start);
 }
 
-/// Memory of a GPU, and pinned memory that it reaches.
+/// Memory of a GPU, and pinned host memory that the GPU can access.
 struct gpu_setting {
     gpu_setting(const options& wanted, setting& beside) : cpu_side(beside), gpu(device::open(wanted.gpu)) {}
 
@@ -126,7 +126,7 @@ struct gpu_setting {
     std::uint32_t batches = 0;
 };
 
-/// `count` copies of `bytes` bytes by the queue.
+/// Makes `count` copies of `bytes` bytes by the queue. Returns the seconds that they took.
 double by_queue(gpu_setting& where, const memory_region& from, const memory_region& to, std::size_t bytes,
                 std::uint32_t count)
 {
@@ -143,7 +143,7 @@ double by_queue(gpu_setting& where, const memory_region& from, const memory_regi
     return seconds_since(start);
 }
 
-/// The same by calls of cuMemcpyAsync(), one behind the other.
+/// As by_queue(), by consecutive calls of cuMemcpyAsync().
 double by_stream(gpu_setting& where, const memory& from, const memory& to, std::size_t bytes, std::uint32_t count)
 {
     const auto start = clock::now();
@@ -159,8 +159,8 @@ double by_stream(gpu_setting& where, const memory& from, const memory& to, std::
 struct measurement {
     std::string name, peer;
     const char* unit;
-    double in_unit;                  ///< of what `measure` returns
-    std::function<double()> measure; ///< a second
+    double in_unit;                  ///< factor from the result of `measure` to `unit`
+    std::function<double()> measure; ///< returns a rate per second
     bool on_the_engines_core = false;
 };
 
@@ -210,7 +210,7 @@ int run(options wanted)
     std::vector<std::vector<double>> values(all.size());
     for (std::uint32_t round = 0; round < wanted.rounds; ++round)
         for (std::size_t at = 0; at < all.size(); ++at) {
-            bench::on_core here(wanted.cores[all[at].on_the_engines_core]); // memcpy where the engine would copy
+            bench::on_core here(wanted.cores[all[at].on_the_engines_core]); // memcpy() runs on the engine's core
             values[at].push_back(all[at].measure() * all[at].in_unit);
         }
     bench::table table("dma_bench");

@@ -1,6 +1,6 @@
-// Packets a second through the software NIC, on one core and a port that costs next to nothing (DPDK's net_null).
+// Cost of a packet in the software NIC, on one core and a port that costs almost nothing (DPDK's net_null).
 //
-// Counts what Weftio costs: steering, completions, entries, mbufs. A real port adds its driver's share.
+// Measures the cost of Weftio: steering, completions, entries, mbufs. A real port adds the cost of its driver.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,15 +22,15 @@ using namespace weftio;
 constexpr std::uint32_t burst = 64;
 constexpr std::uint64_t patience_ns = 1'000'000'000;
 
-/// A port that always has a burst of frames, waits while there is no slot, and takes whatever is sent. Driven by the
-/// thread that uses it.
+/// A port that always has a burst of frames, waits while no slot is free, and accepts every sent frame. The calling
+/// thread runs its engine.
 port endless_port(std::uint32_t frame_bytes)
 {
     return port::open(fmt::format("net_null0,size={}", frame_bytes),
                       {.mode = engine_mode::inline_worker, .hold_when_full = port_options::hold::on});
 }
 
-/// net_null writes no bytes, and it fills the slots themselves: what lies in them arrives. A UDP packet in each.
+/// Writes a UDP packet into each slot. net_null receives into the slots and writes no bytes, so these packets arrive.
 void put_packets(const eth_rxq& queue, std::uint32_t frame_bytes)
 {
     constexpr std::uint32_t headers_bytes = 14 + 20 + 8;
@@ -41,7 +41,7 @@ void put_packets(const eth_rxq& queue, std::uint32_t frame_bytes)
         std::memcpy(rxq.slots + slot * rxq.stride_bytes, frame.data(), frame.size());
 }
 
-/// What `packets` cost, checked against what the port says it delivered.
+/// Reports the cost of `packets`, and fails if the port has delivered fewer or dropped any.
 void report(benchmark::State& state, const port& port, std::uint64_t packets)
 {
     if (packets == 0 || port.counters().delivered < packets || port.counters().dropped_total() != 0)
@@ -49,7 +49,7 @@ void report(benchmark::State& state, const port& port, std::uint64_t packets)
     bench::report_packets(state, packets);
 }
 
-/// The engine's receive turn alone: burst, steer by a rule that wants everything, complete.
+/// The receive side of the engine alone: receives a burst, steers it by a rule that matches all packets, completes it.
 void receive_turn(benchmark::State& state)
 {
     port port = endless_port(static_cast<std::uint32_t>(state.range(0)));
@@ -60,13 +60,14 @@ void receive_turn(benchmark::State& state)
     std::uint32_t packets = 0;
     for (auto _ : state) {
         packets += receiver.turn();
-        weftio_dev_post_receive(queue.handle()->dbrec, packets + queue.packets()); // what a kernel's release does
+        weftio_dev_post_receive(queue.handle()->dbrec,
+                                packets + queue.packets()); // as the release function of a kernel does
     }
     report(state, port, packets);
 }
 BENCHMARK(receive_turn)->ArgNames({"bytes", "verify"})->ArgsProduct({{64, 1514}, {0, 1}});
 
-/// A kernel of one lane that drives the engine itself: from the driver to the kernel's eyes and back to the ring.
+/// A kernel of one lane that runs the engine itself: receives from the driver, reads each packet, releases the slots.
 void receive_path(benchmark::State& state)
 {
     port port = endless_port(static_cast<std::uint32_t>(state.range(0)));
@@ -89,7 +90,7 @@ void receive_path(benchmark::State& state)
 }
 BENCHMARK(receive_path)->ArgNames({"bytes", "verify"})->ArgsProduct({{64, 1514}, {0, 1}});
 
-/// As a forwarder does: swap the addresses, send from where the packet lies, release once it has been sent.
+/// A forwarder: swaps the addresses, sends the packet from its receive slot, releases the slot after the send.
 void forward_path(benchmark::State& state)
 {
     port port = endless_port(static_cast<std::uint32_t>(state.range(0)));
@@ -124,7 +125,7 @@ BENCHMARK(forward_path)->ArgName("bytes")->Arg(64)->Arg(1514);
 
 enum mode { strong, weak };
 
-/// Enqueue, commit, push: the push runs the engine, which hands the burst to the driver and completes it.
+/// Enqueues, commits and pushes. The push runs the engine, which hands the burst to the driver and completes it.
 void send_path(benchmark::State& state, mode mode)
 {
     constexpr std::uint32_t frames = 32;

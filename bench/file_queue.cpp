@@ -1,11 +1,11 @@
-// What a read costs that a kernel asks for, beside the host's own pread() of the same bytes in the same run, and what
-// reads by the megabyte of a neighbor at the same engine do to small ones. The file is in the page cache.
+// Latency of a read by a kernel, compared with pread() of the host for the same bytes in the same run; and the latency
+// of small reads while another queue at the same engine reads 1 MiB at a time. The file is in the page cache.
 //
 //   ./file_queue_bench                              7 rounds
 //   ./file_queue_bench --cores 2,4,6 --reads 100000 --json out.json
 //
-// Who reads runs on one core, the engine on another, the neighbor on a third if there is one. One read at a time: what
-// counts is how long it takes.
+// The reading thread runs on one core, the engine on another, the other queue's thread on a third if there is one. One
+// read is in flight at a time; its duration is measured.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,12 +36,12 @@ constexpr std::size_t file_bytes = std::size_t{64} << 20;
 constexpr std::uint32_t small_bytes = 4096, long_bytes = 1 << 20;
 
 struct options : bench::common_options {
-    std::uint32_t reads = 20'000; ///< in a round
-    std::vector<int> cores{0, 1}; ///< of who reads, of the engine
+    std::uint32_t reads = 20'000; ///< in each round
+    std::vector<int> cores{0, 1}; ///< core of the reading thread, core of the engine
     std::string folder = "/tmp";
 };
 
-/// A file without a name, all of it in the page cache.
+/// An unnamed file that is completely in the page cache.
 class cached_file {
  public:
     explicit cached_file(const std::string& folder)
@@ -117,7 +117,7 @@ double by_queue(const options& wanted, setting& where)
     return microseconds_each(start, wanted.reads);
 }
 
-/// A neighbor that has 1 MiB reads in flight from the end of construction to destruction.
+/// Another file queue that has 1 MiB reads in flight from the end of construction to destruction.
 class long_reads {
  public:
     explicit long_reads(setting& where) : before_(where.neighbor.counters().read), thread_([&] { run(where); })

@@ -1,11 +1,11 @@
-// How fast batches read a file, in the page cache or with O_DIRECT, beside fio's io_uring in the same run.
+// Compares reads of a file by batches with fio's io_uring in the same run; from the page cache, or with O_DIRECT.
 //
-//   ./files_bench                              5 rounds: reads of 1 MiB, and of 4 KiB at random places
-//   ./files_bench --gpu cuda:0 --threads 16    to memory of a GPU, beside cuFile's compatibility mode
+//   ./files_bench                              5 rounds: reads of 1 MiB, and of 4 KiB at random offsets
+//   ./files_bench --gpu cuda:0 --threads 16    to memory of a GPU, compared with cuFile's compatibility mode
 //   ./files_bench --folder /dev/shm --depth 16 --threads 2 --json out.json
 //
-// Rounds take turns, so that whatever else the machine does hits both; what counts are medians of pairs. Both sides have
-// the same file, depth and threads.
+// Measurements alternate, so that other load of the machine affects both sides; medians of pairs are compared. Both
+// sides use the same file, depth and number of threads.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -40,22 +40,22 @@ using clock = std::chrono::steady_clock;
 struct options : bench::common_options {
     std::string folder = "/tmp";
     unsigned megabytes = 256, depth = 16, threads = 1;
-    double seconds = 0.5; ///< a measurement
+    double seconds = 0.5; ///< for each measurement
     bool direct = false;
 };
 
-/// What is read: `block` bytes at a time.
+/// A kind of reads: `block` bytes at a time.
 struct load {
     const char* name;
     std::size_t block;
     bool random;
     const char* unit;
-    double in_unit; ///< of one block a second
+    double in_unit; ///< one block per second, in `unit`
 };
 constexpr load loads[] = {{"1 MiB", std::size_t{1} << 20, false, "GB/s", 1e-9 * (1 << 20)},
                           {"4 KiB at random", 4096, true, "k/s", 1e-3}};
 
-/// A file in the page cache; ends with the object.
+/// A file in the page cache. The destructor removes it.
 class cached_file {
  public:
     explicit cached_file(const options& wanted) : path_(wanted.folder + "/weftio-bench-XXXXXX")
@@ -66,7 +66,7 @@ class cached_file {
             if (write(descriptor_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
                 throw std::runtime_error(
                     fmt::format("files_bench: {} cannot be written; name another --folder", path_));
-        fsync(descriptor_); // writing it back must not be measured
+        fsync(descriptor_); // so that write-back is not part of the measurement
         if (wanted.direct && fcntl(descriptor_, F_SETFL, O_DIRECT) != 0)
             throw std::runtime_error(
                 fmt::format("files_bench: {} has no O_DIRECT; name another --folder", wanted.folder));
@@ -86,7 +86,7 @@ class cached_file {
     int descriptor_ = -1;
 };
 
-/// One thread's reads: `depth` in flight, each place of memory always for the same one. Returns how many it did.
+/// Reads in one thread with `depth` reads in flight, each with a buffer of its own. Returns the number of reads done.
 std::uint64_t read_for_a_while(const options& wanted, const load& load, const file_engine& engine, const file& file,
                                unsigned thread)
 {
@@ -125,7 +125,7 @@ std::uint64_t read_for_a_while(const options& wanted, const load& load, const fi
     return count;
 }
 
-/// Blocks a second.
+/// Blocks per second that all threads read by batches.
 double by_batches(const options& wanted, const load& load, const file_engine& engine, const file& file)
 {
     std::vector<std::uint64_t> counts(wanted.threads);
@@ -141,7 +141,7 @@ double by_batches(const options& wanted, const load& load, const file_engine& en
     return static_cast<double>(all) / std::chrono::duration<double>(clock::now() - start).count();
 }
 
-/// The same by fio; invalidate=0 leaves the file in the page cache.
+/// Blocks per second that fio reads; invalidate=0 leaves the file in the page cache.
 double by_fio(const options& wanted, const load& load, const std::string& path)
 {
     const std::string command = fmt::format(
@@ -154,7 +154,7 @@ double by_fio(const options& wanted, const load& load, const std::string& path)
     std::string said(1 << 16, '\0');
     said.resize(output ? std::fread(said.data(), 1, said.size(), output) : 0);
     const int status = output ? pclose(output) : -1;
-    // Version 3 of the format: fields 6 to 8 are KiB read, KiB a second, and reads a second.
+    // Version 3 of fio's terse format: fields 6 to 8 are KiB read, KiB per second, and reads per second.
     std::vector<std::string> fields;
     for (std::size_t from = 0, to = 0; to != std::string::npos && fields.size() < 9; from = to + 1) {
         to = said.find(';', from);
@@ -165,7 +165,7 @@ double by_fio(const options& wanted, const load& load, const std::string& path)
     return std::stod(fields[6]) * 1024 / static_cast<double>(load.block);
 }
 
-/// Blocks a second that threads read to memory of a GPU, each its part of the file over and over, by an engine.
+/// Blocks per second that the engine reads to memory of a GPU. Each thread reads its part of the file repeatedly.
 double to_gpu(const options& wanted, const device& gpu, const file_engine& engine, int descriptor)
 {
     constexpr std::size_t block = std::size_t{1} << 20;
@@ -197,12 +197,12 @@ double to_gpu(const options& wanted, const device& gpu, const file_engine& engin
     return static_cast<double>(all) / seconds;
 }
 
-/// File to memory of a GPU: ours, and NVIDIA's library in its compatibility mode, in turn.
+/// Reads from a file to memory of a GPU: by Weftio and by NVIDIA's library in its compatibility mode, alternately.
 int run_gpu(const options& wanted, const std::string& name)
 {
     const cached_file cached(wanted);
     const device gpu = device::open(name);
-    const std::string json = cached.path() + ".json"; // for NVIDIA's library, which has a configuration of its own
+    const std::string json = cached.path() + ".json"; // configuration file for NVIDIA's library
     std::ofstream(json) << R"({"properties": {"allow_compat_mode": true, "force_compat_mode": true}})";
     setenv("CUFILE_ENV_PATH_JSON", json.c_str(), 1);
     std::ofstream(json + ".ours") << "{}";

@@ -1,7 +1,7 @@
-// Packets a second through one port: forwarded, received, checked or sent by a kernel. bench/versus runs it beside
+// Packets per second that a kernel forwards, receives, checks or sends on one port. bench/versus compares it with
 // testpmd.
 //
-//   ./forward_bench                                        net_null, 64 bytes, inline: one core does all
+//   ./forward_bench                                        net_null, 64 bytes, inline mode: one core for all
 //   ./forward_bench --port net_null0,size=64,copy=1 --do check    the driver writes, and the kernel reads, every byte
 //   ./forward_bench --port iface:eth0 --do receive --mode thread --cores 0,1
 #include <fmt/format.h>
@@ -39,18 +39,18 @@ struct options : bench::common_options {
     std::string device = "cpu";
     std::string work = "forward";
     std::string mode = "inline";
-    std::vector<int> cores{0, 1}; ///< of the kernel, of the engine
+    std::vector<int> cores{0, 1}; ///< core of the kernel, core of the engine
     std::uint32_t slots = 256, lanes = 1, idle_queues = 0, bytes = 64, prime = 0;
-    std::uint64_t packets = 0; ///< 0: as many as come in `seconds`
+    std::uint64_t packets = 0; ///< 0: runs for `seconds`
     bool touch = true, verify = false, report = false;
     double seconds = 1;
 };
 
-/// What a run found.
+/// Result of one run.
 struct result {
     std::string name;
-    double mpps, mpps_of_core; ///< a second of the clock, a second of processor time
-    double copied_bytes;       ///< a packet, on its way in
+    double mpps, mpps_of_core; ///< per second of time, per second of processor time
+    double copied_bytes;       ///< bytes copied per received packet
 };
 
 double processor_seconds()
@@ -69,7 +69,7 @@ class measurement {
           frames_(port_, device_, {.count = BURST, .buffer_bytes = options.bytes}),
           seen_(device_.allocate(options.lanes * sizeof(std::uint32_t), memory_kind::cpu_device))
     {
-        if (options.work != "send") // without a rule nothing is received
+        if (options.work != "send") // without a flow rule the port receives no packets
             everything_.emplace(port_, flow_match{}, flow_action::to(in_));
         for (std::uint32_t queue = 0; queue < options.idle_queues; ++queue)
             idle_.emplace_back(port_, device_, eth_txq_options{.entries = 64});
@@ -130,7 +130,7 @@ class measurement {
             return device_.launch(send_kernel, shape, out_, frames_, 0u);
         return device_.launch(forward_kernel, shape, in_, out_, options_.touch ? 1u : 0u);
     }
-    /// Frames that go round a port whose far end is its near end.
+    /// Sends the frames that circulate if the port receives what it sends.
     void prime()
     {
         running_kernel kernel =
@@ -139,7 +139,7 @@ class measurement {
             throw error(errc::device_error,
                         fmt::format("forward_bench: {} frames could not be sent within 5 s", options_.prime));
     }
-    /// An error when none moves any more.
+    /// Waits until `packets` packets have moved. Throws if none has moved for 5 s.
     void await(std::uint64_t packets) const
     {
         std::uint64_t seen = 0;
@@ -155,7 +155,7 @@ class measurement {
     }
     bool only_receives() const { return options_.work == "receive" || options_.work == "check"; }
     std::uint64_t moved() const { return only_receives() ? in_.counters().delivered : out_.counters().sent; }
-    /// Packets that a kernel that checks has found to be so.
+    /// Number of packets that the checking kernel has found wrong.
     std::uint64_t wrong() const
     {
         const auto* of_lanes = static_cast<const std::uint32_t*>(seen_.cpu_address());
@@ -187,7 +187,7 @@ class measurement {
     std::vector<eth_txq> idle_;
 };
 
-/// A port, queues and a kernel anew for every round.
+/// Measures with a new port, new queues and a new kernel in every round.
 int measure(const options& wanted)
 {
     bench::stay_on(wanted.cores.at(0));

@@ -1,4 +1,4 @@
-/* What a forwarder does, whole and in halves. One block; on a CPU one lane is fastest. */
+/* Kernels that forward, receive, check or send. One block; on a CPU one lane is fastest. */
 #pragma once
 
 #include "weftio/device/eth_txq.h"
@@ -8,7 +8,7 @@
 /* Swaps the Ethernet addresses, as testpmd's macswap does. */
 WEFTIO_FN void swap_addresses(WEFTIO_GLOBAL weftio_u8* frame)
 {
-    WEFTIO_GLOBAL weftio_u64* start = (WEFTIO_GLOBAL weftio_u64*)frame; /* slots begin on a line */
+    WEFTIO_GLOBAL weftio_u64* start = (WEFTIO_GLOBAL weftio_u64*)frame; /* slots begin on a cache line */
     WEFTIO_GLOBAL weftio_u32* end = (WEFTIO_GLOBAL weftio_u32*)(frame + 8);
     weftio_u64 first = *start, second = *end;
 
@@ -16,7 +16,10 @@ WEFTIO_FN void swap_addresses(WEFTIO_GLOBAL weftio_u8* frame)
     *end = (weftio_u32)(first >> 16);
 }
 
-/* Receives, swaps, sends from where the packets lie, gives slots back as sends complete. `touch` 0: does not swap. */
+/*
+ * Receives packets, swaps their addresses, sends them from their receive slots, and releases the slots as the sends
+ * complete. `touch` 0: does not swap.
+ */
 WEFTIO_KERNEL void forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                            weftio_u32 touch)
 {
@@ -45,14 +48,14 @@ WEFTIO_KERNEL void forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_
             if (count && weftio_dev_eth_txq_commit_weak(txq, count) == WEFTIO_DEV_OK)
                 weftio_dev_eth_txq_push(txq);
             weftio_s32 done = (weftio_s32)(weftio_dev_eth_txq_completed(txq) - origin - released);
-            if (done > 0) /* frames that were sent before this kernel began may be on their way still */
+            if (done > 0) /* frames that were sent before this kernel began may still be in flight */
                 released +=
                     weftio_dev_eth_rxq_release(rxq, released, (weftio_u32)done) == WEFTIO_DEV_OK ? (weftio_u32)done : 0;
         }
     }
 }
 
-/* Takes completions and gives the slots back. Of a packet it reads one word: a rate of completions, not of bytes. */
+/* Receives and releases. Reads one word of each packet: measures the rate of completions, not of bytes. */
 WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* seen)
 {
     weftio_u32 count, first, sum = 0;
@@ -69,8 +72,10 @@ WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_
     seen[weftio_lane()] = sum;
 }
 
-/* Whether every byte of a packet is 0, as the driver wrote it. Then spoils a word, another one in each packet: of a
-   driver that writes nothing the next packet of that slot tells. */
+/*
+ * Whether a byte of a packet is not 0; the driver writes zeros. Afterwards overwrites a word, another one in each
+ * packet: if the driver does not write, the next packet in that slot is found wrong.
+ */
 WEFTIO_FN weftio_u32 is_wrong(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 index)
 {
     struct weftio_dev_packet packet;
@@ -78,7 +83,7 @@ WEFTIO_FN weftio_u32 is_wrong(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq
 
     if (weftio_dev_eth_rxq_packet(rxq, index, &packet) != WEFTIO_DEV_OK)
         return 1;
-    WEFTIO_GLOBAL weftio_u64* words = (WEFTIO_GLOBAL weftio_u64*)packet.address; /* slots begin on a line */
+    WEFTIO_GLOBAL weftio_u64* words = (WEFTIO_GLOBAL weftio_u64*)packet.address; /* slots begin on a cache line */
     weftio_u32 count = packet.bytes / 8;
     for (weftio_u32 at = 0; at < count; ++at)
         all |= words[at];
@@ -88,7 +93,9 @@ WEFTIO_FN weftio_u32 is_wrong(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq
     return all != 0;
 }
 
-/* Receives, reads and checks every byte of each packet, gives the slots back; says how many were wrong. */
+/*
+ * Receives, checks every byte of each packet, and releases. Writes the number of wrong packets of each lane to `seen`.
+ */
 WEFTIO_KERNEL void check(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* seen)
 {
     weftio_u32 count, first, wrong = 0;
@@ -106,8 +113,8 @@ WEFTIO_KERNEL void check(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GL
 }
 
 /*
- * Sends the same frames again and again, as fast as entries become free: `count` of them, 0: until the host wants an
- * end.
+ * Sends the same frames repeatedly, as fast as entries become free: `count` frames; 0: until the host asks the kernel
+ * to end.
  */
 WEFTIO_KERNEL void send(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
                         weftio_u32 count)

@@ -1,4 +1,5 @@
-// gpu_bench: what kernels on a GPU (or on any device) get out of engine threads, beside the floors of the machine.
+// gpu_bench: rates and latencies of kernels on a GPU (or any device) with engine threads, and the limits of the
+// machine.
 //
 //   gpu_bench -g cuda:0 [--seconds S] [--rounds N] [--json FILE]
 #include <fmt/format.h>

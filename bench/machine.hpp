@@ -1,4 +1,4 @@
-// Where a benchmark runs, and what it takes.
+// The core that a benchmark runs on, and the memory that it uses.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,8 +14,8 @@
 
 namespace weftio::bench {
 
-/// The calling thread and those that it starts from now on run on that core only. Throws weftio::error
-/// errc::invalid_argument when there is none of that number.
+/// Pins the calling thread, and the threads that it starts later, to a core. Throws weftio::error
+/// errc::invalid_argument if there is no such core.
 inline void stay_on(int core)
 {
     cpu_set_t wanted;
@@ -26,7 +26,7 @@ inline void stay_on(int core)
                                                         program_invocation_short_name, core));
 }
 
-/// Memory that this process has, in bytes. Throws weftio::error errc::not_supported without /proc.
+/// Resident memory of this process, in bytes. Throws weftio::error errc::not_supported without /proc.
 inline std::uint64_t resident_bytes()
 {
     std::ifstream statm("/proc/self/statm");

@@ -1,16 +1,19 @@
-// What other queues of an engine cost their neighbor: the rate of a well-behaved send queue alone, and next to queues of
-// several kinds: one that gets nothing but bad entries, each an error and a reset, as fast as the host can; eight that
-// wait for a deadline with as many checksummed frames as they hold; eight that keep a deadline each 80 us, and each
-// 8 us; 4,096 with nothing to do; 64 queue pairs that a full completion queue holds, and
-// 64 whose peer is silent; 512 completion queues in which
-// nothing comes. All in the same run, in turn.
+// Effect of other queues of an engine on a well-behaved send queue, the good queue: its rate alone, and beside each of:
+//   - a queue with bad entries only; after each error the host resets it at once
+//   - 8 queues whose wait entries delay as many checksummed frames as a queue holds
+//   - 8 queues that send at a deadline every 80 us, and every 8 us
+//   - 4,096 idle queues
+//   - 64 queue pairs that a full completion queue holds up
+//   - 64 queue pairs whose peer does not respond
+//   - 512 completion queues without completions
+// All rates are measured in the same run, alternately.
 //
-//   ./neighbor_bench                               7 rounds of half a second each way: engine on core 0, good kernel on 1,
+//   ./neighbor_bench                               7 rounds of half a second each: engine on core 0, good kernel on 1,
 //                                                  neighbors on a third
 //   ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0; neighbors on 1
 //
-// The core of the other thread computes while the good one is alone, too: cores of one chip slow each other down, and
-// that is no queue's doing. Without a core for each thread nothing is measured, and each row says how many it needs.
+// The core of the neighbors is busy also while the good queue is alone, because cores of one chip slow each other down
+// whatever the queues do. Without a core for each thread, no row is measured, and each names the cores that it needs.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -48,12 +51,12 @@ constexpr std::uint64_t patience_ns = 1'000'000'000;
 
 struct options : bench::common_options {
     std::string mode = "thread";
-    std::vector<int> cores{0, 1}; ///< of the engine (inline: and the good kernel), of the kernels
+    std::vector<int> cores{0, 1}; ///< of the engine (inline mode: and the good kernel), of the kernels
     std::string only;             ///< rows whose name contains this
     double seconds = 0.5;
 };
 
-/// A kernel that sends good frames until it is told to end.
+/// The good queue, and the kernel that sends valid frames on it in the calling thread.
 class good_kernel {
  public:
     good_kernel(const port& port, const device& device)
@@ -61,7 +64,7 @@ class good_kernel {
           frames_(port, device, {.count = burst, .buffer_bytes = frame_bytes})
     {}
 
-    /// Frames a second over `seconds`.
+    /// Sends for `seconds`. Returns frames per second.
     double run(double seconds)
     {
         weftio_dev_eth_txq* txq = queue_.handle();
@@ -79,7 +82,7 @@ class good_kernel {
         weftio_dev_eth_txq_wait_room(txq, entries, patience_ns);
         return static_cast<double>(sent) / lasted.count();
     }
-    /// Entries that were not sent. @pre idle
+    /// Number of entries that were not sent. @pre the queue is idle
     std::uint64_t lost() const
     {
         const eth_txq_counters counted = queue_.counters();
@@ -87,7 +90,7 @@ class good_kernel {
     }
 
  private:
-    /// Half a ring, in bursts.
+    /// Sends half a ring of frames, in bursts.
     void send(weftio_dev_eth_txq* txq)
     {
         for (std::uint32_t sent = 0; sent < entries / 2; sent += burst) {
@@ -107,8 +110,8 @@ class good_kernel {
     std::uint64_t enqueued_ = 0;
 };
 
-/// A thread that does one thing again and again, from construction to destruction. Doorbells are rung by hand: in inline
-/// mode a push would run the engine, which is the good kernel's.
+/// A thread that repeats step() from start() to end(). Its queues ring their doorbells directly: in inline mode a push
+/// would run the engine, which only the good kernel may do.
 class neighbor {
  public:
     neighbor() = default;
@@ -140,7 +143,7 @@ class neighbor {
     std::thread thread_;
 };
 
-/// Has nothing to do with the port and keeps its core busy, as all the others do.
+/// Does not use the port and keeps its core busy, as all other neighbors do.
 class stranger : public neighbor {
  protected:
     void step() override { benchmark::DoNotOptimize(++steps_); }
@@ -149,14 +152,14 @@ class stranger : public neighbor {
     unsigned steps_ = 0;
 };
 
-/// Gets bad entries only, and is reset after each.
+/// A queue with bad entries only, which is reset after each error.
 class bad : public neighbor {
  public:
     bad(const port& port, const device& device) : queue_(port, device, {.entries = 64}) {}
     ~bad() override { end(); }
 
  protected:
-    /// A full ring of entries with a key that nobody has given out.
+    /// Posts a full ring of entries with a key that does not exist.
     void step() override
     {
         weftio_dev_eth_txq* txq = queue_.handle();
@@ -174,7 +177,7 @@ class bad : public neighbor {
     eth_txq queue_;
 };
 
-/// Queues that send one frame, or a burst, at each of their deadlines, which lie an interval apart.
+/// Queues that send one frame, or a burst, at each deadline; deadlines are an interval apart.
 class paced : public neighbor {
  public:
     paced(const port& port, const device& device, std::uint64_t interval_ns, std::uint32_t frames, std::uint32_t bytes,
@@ -222,7 +225,7 @@ class paced : public neighbor {
     std::uint32_t count_, bytes_, flags_;
 };
 
-/// Thousands of queues with nothing to do.
+/// Thousands of idle queues.
 class idle : public stranger {
  public:
     idle(const port& port, const device& device)
@@ -236,7 +239,7 @@ class idle : public stranger {
     std::deque<eth_txq> queues_;
 };
 
-/// Queue pairs whose completion queue is full and that nobody empties: all have entries that are done and cannot complete.
+/// Queue pairs whose completion queue is full and never consumed: all have entries that are done and cannot complete.
 class held : public stranger {
  public:
     held(const port& port, const device& device)
@@ -258,7 +261,7 @@ class held : public stranger {
 
  private:
     static bool port_is_inline(const port& port) { return detail::internals::backend(port).is_inline(); }
-    /// A few, each of which asks for a completion.
+    /// Posts a few no-operations, each with a completion.
     static void post_nops(queue_pair& pair)
     {
         constexpr std::uint32_t count = 4;
@@ -276,7 +279,7 @@ class held : public stranger {
     std::deque<queue_pair> pairs_;
 };
 
-/// Queue pairs whose peer is silent: each has asked for something, and nobody answers for seconds.
+/// Queue pairs whose peer does not respond: each has a WRITE in flight that is not acknowledged for seconds.
 class unanswered : public stranger {
  public:
     unanswered(const port& port, const device& device)
@@ -303,7 +306,7 @@ class unanswered : public stranger {
     std::deque<rdma_queue> queues_;
 };
 
-/// Completion queues in which nothing comes, and that could tell.
+/// Armed completion queues without completions.
 class quiet : public stranger {
  public:
     quiet(const port& port, const device& device)
@@ -346,7 +349,8 @@ const std::vector<row>& rows()
     return all;
 }
 
-/// A core that is none of these, so that the thread of neighbors takes no time of the good kernel; the last one if there is none.
+/// A core that is not in `taken`, so that the neighbors' thread takes no time from the good kernel; if there is none,
+/// the last core of `taken`.
 int another_core(const std::vector<int>& taken)
 {
     for (const int core : bench::usable_cores())
@@ -355,21 +359,21 @@ int another_core(const std::vector<int>& taken)
     return taken.back();
 }
 
-/// Where the threads are, and how many cores they need.
+/// The cores of the threads, and the number of cores that they need.
 struct layout {
     explicit layout(const options& wanted)
         : has_thread(wanted.mode == "thread"), engine(has_thread ? wanted.cores[0] : -1),
           kernel(wanted.cores[has_thread ? 1 : 0]), other(has_thread ? another_core(wanted.cores) : wanted.cores[1])
     {}
     std::size_t needed() const { return has_thread ? 3 : 2; }
-    /// Whether nobody who is measured waits for a core.
+    /// Whether each thread has a core of its own.
     bool is_enough() const { return std::set<int>{has_thread ? engine : kernel, kernel, other}.size() == needed(); }
 
     bool has_thread;
     int engine, kernel, other;
 };
 
-/// The good queue beside a stranger and beside the neighbor, in turn.
+/// Measures the good queue beside a stranger and beside the neighbor, alternately.
 void measure(const options& wanted, const layout& on, const port& port, const device& cpu, good_kernel& good,
              const row& row, bench::table& table)
 {
@@ -383,7 +387,7 @@ void measure(const options& wanted, const layout& on, const port& port, const de
         }
         const auto other = row.make(port, cpu);
         other->start(on.other);
-        good.run(0.1); // what is on its way first, and until idle queues sleep
+        good.run(0.1); // until earlier entries are done and idle queues sleep
         beside.push_back(good.run(wanted.seconds) / 1e6);
         other->end();
     }

@@ -1,7 +1,7 @@
-// How well sends keep their time: a kernel schedules one frame an interval, and every stage says how late each frame
+// Accuracy of scheduled sends: a kernel schedules one frame per interval, and each stage measures how late each frame
 // was.
 //
-//   ./pacing_bench          50,000 frames 100 us apart on a veth pair of its own (needs root), then tcpreplay too
+//   ./pacing_bench          50,000 frames 100 us apart on a veth pair of its own (needs root); then by tcpreplay
 //   ./pacing_bench --port iface:v0 --far v1 --interval 10000 --count 100000 --json out.json
 #include <fmt/format.h>
 #include <unistd.h>
@@ -37,8 +37,9 @@ namespace {
 using namespace weftio;
 using bench::row;
 
-constexpr std::uint64_t lead_ns = 100'000'000;             // from now to the first frame
-constexpr std::uint64_t furthest_ahead_ns = 1'000'000'000; // of the clock; a queue's horizon is 4 s
+constexpr std::uint64_t lead_ns = 100'000'000; // from now to the first frame
+constexpr std::uint64_t furthest_ahead_ns =
+    1'000'000'000; // how far waits are ahead of the clock; the horizon of a queue is 4 s
 constexpr std::uint64_t most_ahead = 1024, most_batch = 32;
 
 struct options : bench::common_options {
@@ -54,11 +55,11 @@ struct result {
     std::vector<row> rows;
     eth_txq_counters counters;
     bench::machine_use machine;
-    std::string trouble; ///< empty when every frame was sent
+    std::string trouble; ///< what failed; empty if every frame was sent
     std::string tcpreplay;
 };
 
-/// Frames that the kernel enqueues, and what the host hears of them.
+/// The queue on which the kernel enqueues frames, and the notifications of the host about them.
 class paced_queue {
  public:
     paced_queue(const port& port, const options& options)
@@ -76,7 +77,7 @@ class paced_queue {
                                   .on_error = [this](const send_failure& failure) { trouble_ = failure.text; }});
     }
 
-    /// Blocks until all frames have been sent, or something is wrong. Returns what is.
+    /// Blocks until all frames have been sent, or an error. Returns the error, or an empty string.
     std::string send();
     std::uint64_t planned_ns(std::uint32_t sequence) const { return start_ns_ + sequence * options_.interval_ns; }
     const eth_txq& queue() const { return queue_; }
@@ -128,7 +129,7 @@ std::string paced_queue::send()
     return trouble_;
 }
 
-/// The engine's own account, a histogram: it knows no single frame.
+/// The row from the engine's own histogram, which has no single frames.
 row paced_queue::handed_over() const
 {
     schedule_error late = queue_.schedule();
@@ -144,7 +145,7 @@ row paced_queue::handed_over() const
             .knows_drift = false};
 }
 
-/// What each arrival is late by, against `start_ns` and the interval.
+/// How late each arrival is, compared with the schedule that `start_ns` and the interval define.
 std::vector<std::int64_t> lateness(const std::vector<bench::arrival>& arrivals, std::uint64_t start_ns,
                                    std::uint64_t interval_ns)
 {
@@ -177,7 +178,7 @@ void measure_weftio(const options& options, result& result)
                                      options.count, options.far, capture->lost());
 }
 
-/// Its plan starts with its first frame: it has no clock to start by.
+/// tcpreplay's schedule begins with its first frame, because it cannot start at a given time.
 void measure_tcpreplay(const options& options, result& result)
 {
     std::string interface = options.port.starts_with("iface:") ? options.port.substr(6) : "";
@@ -193,7 +194,7 @@ void measure_tcpreplay(const options& options, result& result)
         return;
     row theirs = bench::summarize("tcpreplay", lateness(arrivals, arrivals.front().time_ns, options.interval_ns));
     theirs.knows_early = false;
-    result.rows.insert(result.rows.end() - 1, theirs); // in front of what it is the peer of
+    result.rows.insert(result.rows.end() - 1, theirs); // before the row that has it as its peer
     result.rows.back().peer = theirs.name;
 }
 
@@ -209,7 +210,8 @@ void print(const options& options, const result& result)
         fmt::print("tcpreplay: {}\n", result.tcpreplay);
 }
 
-/// How late frames were, at each place where somebody looked. The far sides are compared by their last frames.
+/// The rows of the table: how late frames were at each point of measurement. tcpreplay is compared by the drift of the
+/// last frame.
 bench::table figures(const result& result)
 {
     bench::table table("pacing_bench");
@@ -232,7 +234,7 @@ bench::table figures(const result& result)
     return table;
 }
 
-/// Without a port: a veth pair that nobody else uses, or a port that takes frames and drops them.
+/// Without --port: chooses a private veth pair (root), or a port that drops all frames.
 void choose_port(options& options)
 {
     if (!options.port.empty())

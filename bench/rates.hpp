@@ -1,4 +1,4 @@
-// How the benchmarks of packets say what they found.
+// Reports the cost per packet of a benchmark.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace weftio::bench {
 
-/// `count` packets were moved in the time that the benchmark measured: what each took is the figure of the row.
+/// Reports that `count` packets were moved in the measured time. The figure of the row is the time per packet.
 inline void report_packets(benchmark::State& state, std::uint64_t count)
 {
     using benchmark::Counter;
@@ -15,7 +15,7 @@ inline void report_packets(benchmark::State& state, std::uint64_t count)
     state.counters["each"] = Counter(packets, Counter::kIsRate | Counter::kInvert);
 }
 
-/// `each_time` packets were moved in every turn of the benchmark's loop.
+/// Reports that `each_time` packets were moved in every iteration of the benchmark's loop.
 inline void report_packets_of_turns(benchmark::State& state, std::uint64_t each_time)
 {
     report_packets(state, static_cast<std::uint64_t>(state.iterations()) * each_time);

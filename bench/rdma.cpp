@@ -1,12 +1,13 @@
-// How fast queue pairs of kernels move messages, beside frames, memcpy() and each other, and how long a round trip takes.
+// Message rates and round trips of queue pairs of kernels, compared with frames and memcpy().
 //
-//   ./rdma_bench                                   5 rounds: two ports that rings join, and one port
-//   ./rdma_bench --only loopback --rounds 15       on two cores these tell: one core does all
-//   ./rdma_bench --sizes --queues                  tables by bytes of a message and by queue pairs
-//   ./rdma_bench --ports iface:eth0 iface:eth1     over two ports that a wire joins, in place of rings
+//   ./rdma_bench                                   5 rounds: two ports that rings connect, and one port
+//   ./rdma_bench --only loopback --rounds 15       for machines with two cores: rows that need one core
+//   ./rdma_bench --sizes --queues                  tables by message size and by number of queue pairs
+//   ./rdma_bench --ports iface:eth0 iface:eth1     over two ports that a wire connects, instead of rings
 //   ./rdma_bench --veth                            root: over a veth pair of its own
 //
-// Each place is opened anew in each round, for itself; what is compared is measured one behind the other.
+// Each setup (rdma_place) is opened anew in each round, one at a time. A row and its peer are measured one after the
+// other.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -40,7 +41,7 @@ constexpr std::size_t kib = 1024, mib = 1024 * kib;
 struct options : bench::common_options {
     double seconds = 0.3;
     std::uint32_t trips = 20'000, idle = 1000;
-    std::vector<int> words;         ///< of --cores
+    std::vector<int> words;         ///< values of --cores
     std::vector<std::string> ports; ///< two, or none
     std::string only;
     bool sizes = false, queues = false, veth = false;
@@ -48,13 +49,13 @@ struct options : bench::common_options {
     bench::rdma_cores cores() const { return {words[0], words[1], words[2], words[3]}; }
 };
 
-/// A figure that is measured at a place.
+/// A figure that is measured on one setup.
 struct measurement {
     std::string name, peer;
     const char* unit;
-    double in_unit; ///< of what `measure` returns
+    double in_unit; ///< factor from the result of `measure` to `unit`
     std::function<double(const rdma_place&)> measure;
-    bool once = false; ///< in the first round only
+    bool once = false; ///< measured in the first round only
 };
 
 struct group {
@@ -62,7 +63,7 @@ struct group {
     std::vector<measurement> all;
 };
 
-/// One core of each pair of hyperthreads while there are enough, so that no kernel slows an engine down.
+/// One hyperthread of each core if there are enough cores, so that no kernel slows an engine down.
 std::vector<int> cores_apart(std::size_t count)
 {
     const std::vector<int> usable = bench::usable_cores();
@@ -76,7 +77,7 @@ std::vector<int> cores_apart(std::size_t count)
     }
     const std::vector<int>& from = apart.size() < count ? usable : apart;
     std::vector<int> cores;
-    for (std::size_t at = 0; at < count; ++at) // with too few, neighbors share one
+    for (std::size_t at = 0; at < count; ++at) // if there are too few, consecutive threads share one
         cores.push_back(from[from.size() < count ? at * from.size() / count : at]);
     return cores;
 }
@@ -87,7 +88,7 @@ measurement small(const std::string& name, const std::string& peer, std::uint32_
             [=](const rdma_place& place) { return bench::small_writes(place, queues, seconds); }};
 }
 
-/// Their median and their p99, of the same trips.
+/// Adds the median and the 99th percentile of the same round trips.
 template <class Measure>
 void add_round_trips(const options& wanted, const std::string& name, const std::string& peer, Measure&& measure,
                      std::vector<measurement>& all)
@@ -101,12 +102,13 @@ void add_round_trips(const options& wanted, const std::string& name, const std::
                        return found->median_us;
                    }});
     all.push_back({name + ", p99", peer.empty() ? "" : peer + ", p99", "us", 1, [=](const rdma_place& place) {
-                       const double measured = std::exchange(found->p99_us, 0); // beside the median, if that is wanted
+                       const double measured =
+                           std::exchange(found->p99_us, 0); // found with the median, if that row was measured
                        return measured != 0 ? measured : once(place).p99_us;
                    }});
 }
 
-/// A busy queue pair without and with so many more at its port.
+/// Adds the rate of a busy queue pair, alone and beside `pairs` idle queue pairs of its port.
 void add_idle(const options& wanted, const std::string& where, std::uint32_t pairs, std::vector<measurement>& all)
 {
     const std::string alone = "write 8 B, alone, " + where;
@@ -117,7 +119,7 @@ void add_idle(const options& wanted, const std::string& where, std::uint32_t pai
                    }});
 }
 
-/// Two ports: all kinds of messages.
+/// Two ports: all rows.
 std::vector<measurement> over_a_wire(const options& wanted, const std::string& where)
 {
     const double seconds = wanted.seconds;
@@ -146,7 +148,7 @@ std::vector<measurement> over_a_wire(const options& wanted, const std::string& w
     return all;
 }
 
-/// Two ports, one core: the calling thread runs both engines, so that the figures are what both ends cost together.
+/// Two ports, one core: the calling thread runs both engines, so that the figures are the cost of both ends together.
 std::vector<measurement> on_one_core(const options& wanted)
 {
     const double seconds = wanted.seconds;
@@ -159,13 +161,13 @@ std::vector<measurement> on_one_core(const options& wanted)
              [=](const rdma_place& place) { return bench::written_bytes(place, 4096, seconds); }}};
 }
 
-/// Two ports, a core each: the calling thread runs the near engine.
+/// Two ports, a core for each: the calling thread runs the near engine.
 std::vector<measurement> on_two_cores(const options& wanted, const std::string& where)
 {
     return {small(fmt::format("write 8 B inline, {}, two cores", where), "", 1, wanted.seconds)};
 }
 
-/// One port, one core: who waits runs the engine.
+/// One port, one core: a wait of the calling thread runs the engine.
 std::vector<measurement> at_one_port(const options& wanted)
 {
     const double seconds = wanted.seconds;
@@ -240,7 +242,7 @@ std::vector<group> groups(const options& wanted)
     return all;
 }
 
-/// Leaves those whose name contains `part`, and their peers.
+/// Keeps the rows whose name contains `part`, and their peers.
 void keep(std::vector<group>& groups, const std::string& part)
 {
     std::set<std::string> wanted;

@@ -1,5 +1,4 @@
-// Cost of the rings themselves: what a packet costs its kernel and its NIC beyond the bytes of the packet. No port, no
-// engine.
+// Cost of the rings: time per packet of the kernel and of the NIC, without the bytes of the packet. No port, no engine.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +23,7 @@ using seconds = std::chrono::duration<double>;
 constexpr std::uint32_t depth = 1024, log_depth = 10;
 constexpr std::uint32_t frame_bytes = 64;
 
-/// A receive ring: the NIC's side is the engine's own class, the kernel's side the handle.
+/// A receive ring. The NIC's side is the class that the engine uses; the kernel's side is the handle.
 struct receive_ring {
     receive_ring()
     {
@@ -38,7 +37,7 @@ struct receive_ring {
     }
     receive_ring(const receive_ring&) = delete;
 
-    /// Returns how many there was room for.
+    /// Publishes up to `count` packets. Returns the number for which a slot was free.
     std::uint32_t publish(std::uint32_t count)
     {
         constexpr nic::soft::rx_facts facts{.real_time = std::uint64_t{1'700'000'000} << 32};
@@ -48,7 +47,7 @@ struct receive_ring {
             out.add(nic.take_slot(), frame_bytes);
         return out.count();
     }
-    /// One lane takes `burst` packets and gives them back. Returns the bytes they hold.
+    /// Receives `burst` packets in one lane and releases them. Returns their bytes.
     std::uint32_t take(std::uint32_t burst)
     {
         std::uint32_t count = 0, first = 0, bytes = 0;
@@ -88,7 +87,7 @@ void receive_publish(benchmark::State& state)
 }
 BENCHMARK(receive_publish);
 
-/// The kernel's side only, a burst a call: the NIC publishes outside the time that counts.
+/// The kernel's side only, one burst per call: the NIC publishes outside the measured time.
 void receive_one_lane(benchmark::State& state)
 {
     constexpr std::uint32_t round = depth / 2;
@@ -108,14 +107,15 @@ BENCHMARK(receive_one_lane)->ArgName("burst")->Arg(1)->Arg(32)->UseManualTime();
 constexpr std::uint32_t rounds_a_launch = 256, round_packets = depth / 2,
                         launch_packets = rounds_a_launch * round_packets;
 
-/// What a block of fibers is given.
+/// Argument of the kernel that runs in a block of fibers.
 struct rounds {
     receive_ring ring;
     double seconds_taken = 0;
     std::uint64_t bytes = 0;
 };
 
-/// All lanes receive together and share the packets out; lane 0 plays the NIC in between, and keeps the time.
+/// All lanes receive together and divide the packets among them. Between rounds, lane 0 acts as the NIC; it also
+/// measures the time.
 void take_in_rounds(rounds* given)
 {
     weftio_dev_eth_rxq* rxq = &given->ring.rxq;
@@ -138,7 +138,7 @@ void take_in_rounds(rounds* given)
             given->seconds_taken += seconds(std::chrono::steady_clock::now() - start).count();
         }
     }
-    given->bytes += bytes; // fibers of one thread: nobody else adds meanwhile
+    given->bytes += bytes; // not atomic: all lanes are fibers of one thread
 }
 
 void receive_fiber_lanes(benchmark::State& state)
@@ -158,7 +158,7 @@ void receive_fiber_lanes(benchmark::State& state)
 }
 BENCHMARK(receive_fiber_lanes)->ArgName("lanes")->Arg(32)->Arg(256)->UseManualTime();
 
-/// A send ring with buffers; the benchmark plays the NIC.
+/// A send ring with buffers; the benchmark acts as the NIC.
 struct send_ring {
     send_ring()
     {
@@ -187,7 +187,7 @@ struct send_ring {
     }
     send_ring(const send_ring&) = delete;
 
-    /// The NIC is done with all entries before `index`.
+    /// Completes all entries before `index`, as the NIC does.
     void complete(std::uint32_t index)
     {
         weftio_store_release_sys_u32(&completion.publication,
@@ -253,7 +253,7 @@ void send_enqueue_weak(benchmark::State& state)
 }
 BENCHMARK(send_enqueue_weak)->ArgName("burst")->Arg(1)->Arg(32);
 
-/// The NIC's side: copy an entry, check the copy, find the frame.
+/// The NIC's side: copies an entry, checks the copy, finds the frame.
 void send_fetch_and_gather(benchmark::State& state)
 {
     send_ring ring;

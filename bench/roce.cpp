@@ -1,4 +1,4 @@
-// What a RoCEv2 packet costs: its CRC-32, beside that of DPDK, and copying it in the same pass.
+// Cost of parts of a RoCEv2 packet: its CRC-32, compared with that of DPDK, alone and in one pass with the copy.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 #include "net/icrc.hpp"
 
-extern "C" int rte_vect_set_max_simd_bitwidth(std::uint16_t bits); // DPDK's header has it without C linkage
+extern "C" int rte_vect_set_max_simd_bitwidth(std::uint16_t bits); // DPDK's header declares it without C linkage
 
 namespace {
 
@@ -21,7 +21,7 @@ using namespace weftio::net;
 using bytes = std::vector<std::uint8_t>;
 
 constexpr std::int64_t lengths[] = {64, 256, 1024, 4096};
-constexpr std::size_t cold_bytes = 256u << 20; // far more than the caches hold
+constexpr std::size_t cold_bytes = 256u << 20; // much larger than the caches
 
 bytes random_bytes(std::size_t count)
 {
@@ -86,7 +86,7 @@ void copy_then_sum_by(benchmark::State& state, const crc32_method& method)
     count_bytes(state);
 }
 
-/// Memory that no cache has: each copy is from and to a place of its own.
+/// Memory that is in no cache: each copy uses its own part of the memory.
 struct cold_memory {
     bytes from = random_bytes(cold_bytes), to = bytes(cold_bytes);
     std::size_t at = 0;
@@ -128,7 +128,7 @@ void copy_then_sum_cold(benchmark::State& state)
     count_bytes(state);
 }
 
-/// The whole ICRC of a SEND over IPv4 with so much payload.
+/// The complete ICRC of a SEND over IPv4; the last argument is its payload in bytes.
 void icrc_of_packet(benchmark::State& state)
 {
     bytes packet = random_bytes(masked_ipv4_bytes + static_cast<std::size_t>(state.range(0)));
@@ -149,7 +149,7 @@ void add(const std::string& name, Arguments... arguments)
         row->Arg(length);
 }
 
-/// Rows of what this processor can do.
+/// Registers the rows for the methods that this processor supports.
 const bool rows_added = [] {
     for (const crc32_method& method : crc32_methods()) {
         add(std::string("crc32/") + method.name, sum_by, method);
@@ -159,7 +159,7 @@ const bool rows_added = [] {
     add("copy_and_sum/cold", copy_cold);
     add("memcpy_then_crc32/cold", copy_then_sum_cold);
 #if defined(RTE_ARCH_X86)
-    rte_vect_set_max_simd_bitwidth(512); // without EAL none is allowed
+    rte_vect_set_max_simd_bitwidth(512); // without EAL, DPDK allows no SIMD
     add("rte_net_crc/sse42", sum_by_dpdk, RTE_NET_CRC_SSE42);
     if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_VPCLMULQDQ) > 0 && rte_cpu_get_flag_enabled(RTE_CPUFLAG_AVX512VL) > 0)
         add("rte_net_crc/avx512", sum_by_dpdk, RTE_NET_CRC_AVX512);

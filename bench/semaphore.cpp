@@ -1,10 +1,10 @@
-// How fast items go from core to core, one at a time: through a semaphore, and through DPDK's rte_ring in the same run.
+// Rate of items from core to core, one at a time: through a semaphore, and through DPDK's rte_ring in the same run.
 //
 //   ./semaphore_bench                             9 rounds of 2 million items each way, on cores 0 and 1
 //   ./semaphore_bench --cores 2,4 --items 512 --json out.json
 //
-// Rounds take turns, so that whatever else the machine does hits all of them; what counts are medians. Everybody waits
-// the same way (weftio_relax). The CPU device only: a kernel is a thread there.
+// Measurements alternate, so that other load of the machine affects all of them; medians are compared. All threads wait
+// in the same way (weftio_relax). Only for the CPU device, where a kernel is a thread.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rte_ring.h>
@@ -41,10 +41,10 @@ using clock = std::chrono::steady_clock;
 constexpr std::chrono::minutes patience{5};
 
 struct options : bench::common_options {
-    std::uint32_t items = 1024;      ///< of the semaphore, and slots of the ring
-    std::uint32_t count = 2'000'000; ///< handed over in a round
+    std::uint32_t items = 1024;      ///< items of the semaphore, and slots of the ring
+    std::uint32_t count = 2'000'000; ///< items passed in each round
     std::uint32_t round_trips = 100'000;
-    std::vector<int> cores{0, 1}; ///< of the sender, of the receiver
+    std::vector<int> cores{0, 1}; ///< core of the sender, core of the receiver
 };
 
 /// An rte_ring for one producer and one consumer that holds `items` items, in memory of its own: it needs no EAL.
@@ -99,7 +99,7 @@ running_kernel launch_on(int core, const device& device, const Kernel& kernel, A
     return device.launch(kernel, {}, arguments...);
 }
 
-// Each of these returns items a second.
+// Each of these functions returns items per second.
 
 double kernel_to_kernel(const options& wanted, const device& device)
 {
@@ -156,7 +156,7 @@ double through_ring(const options& wanted, const device&)
     return rate;
 }
 
-/// Nanoseconds from sending an item to having it back: the middle of `trips`.
+/// Median round trip of an item in nanoseconds, of `trips` round trips.
 double median_trip_ns(std::uint32_t trips, const std::function<void(std::uint32_t)>& trip)
 {
     std::vector<double> taken;
@@ -175,7 +175,7 @@ double semaphore_round_trip(const options& wanted, const device& device)
     auto echoing = launch_on(wanted.cores[0], device, echo_kernel, there, back, wanted.round_trips);
     bench::on_core here(wanted.cores[1]);
     return median_trip_ns(wanted.round_trips, [&](std::uint32_t index) {
-        std::uint32_t count = 0, first = 0; // on the CPU device, a handle is good for the host's threads too
+        std::uint32_t count = 0, first = 0; // on the CPU device, threads of the host can use a handle too
         weftio_dev_semaphore_set_packet_info(there.handle(), index, WEFTIO_DEV_SEMAPHORE_READY, 1, index);
         weftio_dev_semaphore_wait_packet_info(back.handle(), index, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first);
         weftio_dev_semaphore_set_status(back.handle(), index, WEFTIO_DEV_SEMAPHORE_FREE);
@@ -201,7 +201,7 @@ struct measurement {
     const char* name;
     const char* peer;
     const char* unit;
-    double in_unit; ///< of what `measure` returns
+    double in_unit; ///< factor from the result of `measure` to `unit`
     double (*measure)(const options&, const device&);
 };
 

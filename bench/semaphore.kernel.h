@@ -12,7 +12,7 @@ WEFTIO_KERNEL void hand_over(WEFTIO_GLOBAL struct weftio_dev_semaphore* out, wef
     }
 }
 
-/* Leaves in `right` how many items came as they were sent. */
+/* Stores in `right` the number of items that arrived as they were sent. */
 WEFTIO_KERNEL void take(WEFTIO_GLOBAL struct weftio_dev_semaphore* in, weftio_u32 items,
                         WEFTIO_GLOBAL weftio_u32* right)
 {

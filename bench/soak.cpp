@@ -1,7 +1,8 @@
-// A kernel forwards or sends for minutes or days; says whether anything was lost, went back or grew.
+// A kernel forwards or sends for minutes or days. Checks that no packet was lost, no counter decreased, and memory did
+// not grow.
 //
-//   ./soak_bench                                          forwards for ten seconds at 80 % of what it can
-//   ./soak_bench --do pace --minutes 30 --rate 4000       sends a frame behind a wait every 250 us, for half an hour
+//   ./soak_bench                                          forwards for ten seconds at 80 % of its best rate
+//   ./soak_bench --do pace --minutes 30 --rate 4000       sends a wait and a frame every 250 us, for half an hour
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,13 +30,13 @@ namespace {
 using namespace weftio;
 using clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t slots = 1024, primed = 256; ///< frames that go round when it forwards
+constexpr std::uint32_t slots = 1024, primed = 256; ///< `primed` frames circulate when the kernel forwards
 constexpr std::uint64_t lead_ns = 100'000'000;
 constexpr auto patience = std::chrono::seconds(30);
 
 volatile std::sig_atomic_t interrupted = 0;
 
-/// @param rate  frames a second, which it does not exceed
+/// Interval of a schedule that does not exceed `rate` frames per second.
 std::uint64_t interval_ns(double rate)
 {
     return static_cast<std::uint64_t>(std::ceil(1e9 / rate));
@@ -46,12 +47,12 @@ struct options : bench::common_options {
     double minutes = 1.0 / 6, rate = 0, load_percent = 80, growth_mib = 1;
 };
 
-/// How a soak went.
+/// Result of a soak.
 struct outcome {
-    double best = 0, wanted = 0; ///< frames a second; 0: not measured
+    double best = 0, wanted = 0; ///< frames per second; 0: not measured
     double seconds = 0, grown_mib = 0;
     std::uint64_t packets = 0;
-    std::string missing; ///< what does not add up
+    std::string missing; ///< the counters that do not match
     bool good = false;
 };
 
@@ -69,7 +70,7 @@ class soak {
             everything_.emplace(port_, flow_match{}, flow_action::to(in_));
     }
 
-    /// Whether everything was as it must be.
+    /// Runs the soak. Returns whether all checks passed.
     bool run();
 
  private:
@@ -95,10 +96,10 @@ class soak {
     buf_arr frames_;
     memory memory_;
     std::optional<flow> everything_;
-    std::uint64_t enqueued_ = 0; ///< frames that kernels of this run say they have enqueued
+    std::uint64_t enqueued_ = 0; ///< frames that kernels of this run have enqueued, by their own count
 };
 
-/// @param rate  packets a second, 0: as many as it can
+/// @param rate  packets per second; 0: as fast as possible
 running_kernel soak::launch(const eth_txq& out, double rate)
 {
     auto* orders = static_cast<soak_orders*>(memory_.cpu_address());
@@ -107,14 +108,14 @@ running_kernel soak::launch(const eth_txq& out, double rate)
                .start = eth_txq::timestamp(utc_now_ns() + (rate > 0 ? lead_ns : 0)),
                .interval_ns = rate > 0 ? interval_ns(rate) : 0,
                .ahead = std::clamp(static_cast<std::uint32_t>(std::min(rate > 0 ? rate : 1e6, 1e6)), SOAK_BURST,
-                                   slots / 2), // within a second
+                                   slots / 2), // at most one second of waits
                .reserved = 0};
     if (paces_)
         return device_.launch(soak_pace_kernel, {}, out, frames_, static_cast<soak_orders*>(memory_.device_address()));
     return device_.launch(soak_forward_kernel, {}, in_, out, static_cast<soak_orders*>(memory_.device_address()));
 }
 
-/// Returns what the kernel says it has enqueued.
+/// Stops the kernel. Returns the number of frames that it has enqueued, by its own count.
 std::uint64_t soak::stop(running_kernel& kernel)
 {
     kernel.stop();
@@ -123,7 +124,7 @@ std::uint64_t soak::stop(running_kernel& kernel)
     return static_cast<soak_orders*>(memory_.cpu_address())->moved;
 }
 
-/// Until all that was enqueued has been sent, and what goes round has come back.
+/// Waits until all enqueued frames have been sent and, when forwarding, have been received again.
 void soak::settle()
 {
     auto settled = [&] {
@@ -136,7 +137,7 @@ void soak::settle()
             port_.turn();
 }
 
-/// Frames for the round; the queue has more slots than there are.
+/// Sends the frames that circulate. The receive queue has more slots than there are frames.
 void soak::prime()
 {
     for (std::uint32_t frame = 0; frame < primed; ++frame)
@@ -148,7 +149,7 @@ void soak::prime()
     settle();
 }
 
-/// As many as it can: when it paces, every wait is in the past and holds nothing.
+/// The highest rate of the kernel. When pacing, every wait is in the past and delays nothing.
 double soak::unbounded_rate(const eth_txq& out)
 {
     running_kernel kernel = launch(out, 0);
@@ -165,11 +166,11 @@ double soak::unbounded_rate(const eth_txq& out)
     return rate;
 }
 
-/// Whether what was due in half a second of a schedule has been sent when it is over.
+/// Whether, at the end of half a second of a schedule, the frames due by then have been sent.
 bool soak::keeps_up(const eth_txq& out, double rate)
 {
     constexpr std::uint64_t trial_ns = 500'000'000;
-    constexpr double enough = 0.98; // the rest may be on its way, or wait for a core
+    constexpr double enough = 0.98; // the rest may be in flight, or a thread may wait for a core
     const std::uint64_t before = out.counters().sent, start_ns = utc_now_ns() + lead_ns;
     running_kernel kernel = launch(out, rate);
     std::this_thread::sleep_for(std::chrono::nanoseconds(lead_ns + trial_ns));
@@ -179,18 +180,19 @@ bool soak::keeps_up(const eth_txq& out, double rate)
     return sent >= enough * due;
 }
 
-/// Forwarding, as many as it can. Pacing, the most at which it keeps up with a schedule: a frame that waits for its
-/// time costs more than late ones, which go in bursts.
+/// When forwarding, the highest rate. When pacing, the highest rate at which the engine keeps up with a schedule, which
+/// is lower: a frame that waits for its time costs more than late frames, which are sent in bursts.
 double soak::best_rate()
 {
-    constexpr int halves = 4; // of the last step: 3 to 6 % of the rate
+    constexpr int halves = 4; // bisections of the last step: the result is exact to 3 to 6 % of the rate
     constexpr double least = 1000;
     if (!paces_)
         return unbounded_rate(out_);
-    eth_txq out(port_, device_, {.entries = slots}); // one of its own: what is late here is not of the run
+    eth_txq out(port_, device_,
+                {.entries = slots}); // a separate queue: frames that are late here do not count for the soak
     auto good = [&](double rate) {
         return keeps_up(out, rate) || keeps_up(out, rate);
-    }; // once, somebody else may have had the core
+    }; // two tries, because another program may have had the core in the first
     double rate = unbounded_rate(out), too_much = rate;
     for (; !good(rate); rate /= 2)
         if (too_much = rate; rate < least)
@@ -232,7 +234,7 @@ bench::counters soak::counters() const
             {"scheduled", out_.schedule().count}};
 }
 
-/// What does not add up, once all is settled; empty when everything does.
+/// The counters that do not match after all frames were sent; empty if all match.
 std::string soak::lost() const
 {
     port_counters port = port_.counters();
@@ -255,7 +257,7 @@ std::string soak::lost() const
     return text;
 }
 
-/// Until the time is over, the kernel ends or somebody interrupts: looks every second.
+/// Samples memory and counters every second, until the time is over, the kernel ends or the user interrupts.
 double soak::watch_for(running_kernel& kernel, bench::soak_watch& watch)
 {
     const auto lasts =
@@ -293,7 +295,7 @@ bool soak::run()
     return found.good;
 }
 
-/// What is no figure.
+/// Prints the results that are not figures of the table.
 void soak::say(const outcome& found, const bench::soak_watch& watch) const
 {
     fmt::print("{:<22}{} on {} ({}), {}\n", "scenario", options_.work, port_.spec(), port_.driver(),

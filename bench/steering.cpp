@@ -1,5 +1,5 @@
-// Cost of a packet in software steering, without its way in and out: parse, checksums, hash, and a rule table whose
-// last rule matches.
+// Cost of a packet in software steering, without receiving and delivering it: parsing, checksums, hash, and a rule
+// table whose last rule matches.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,8 @@ using namespace weftio::nic;
 using namespace weftio::nic::soft;
 using frames::bytes;
 
-constexpr std::size_t traffic_frames = 1024; // with as many source ports, so that branches are not learnt by heart
+constexpr std::size_t traffic_frames =
+    1024; // each has another source port, so that branches are not predicted from memory
 
 std::vector<bytes> udp4_traffic()
 {
@@ -69,7 +70,7 @@ void verify_frame(benchmark::State& state)
 }
 BENCHMARK(verify_frame)->Arg(18)->Arg(470)->Arg(1472)->Arg(8972);
 
-/// `state.range(0)` rules for destination ports, of which the last one matches.
+/// `state.range(0)` rules for destination ports; the last one matches.
 void decide_among_rules(benchmark::State& state)
 {
     const std::vector<bytes> traffic = udp4_traffic();
@@ -95,7 +96,7 @@ void decide_among_rules(benchmark::State& state)
 }
 BENCHMARK(decide_among_rules)->Arg(1)->Arg(8)->Arg(64);
 
-/// One rule without fields: one queue is the fast path, more of them are RSS.
+/// One rule without fields: with one queue the fast path, with several queues RSS.
 void decide_for_everything(benchmark::State& state)
 {
     const std::vector<bytes> traffic = udp4_traffic();

@@ -1,4 +1,4 @@
-"""The table and the JSON of bench/common/table.hpp, for programs in Python, and how these take their words."""
+"""The table and JSON of bench/common/table.hpp for Python programs, and their command line parser."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ LESS_IS_BETTER = ("ns", "us", "ms", "s", "bytes", "MiB", "MiB an hour", "frames"
 
 
 class Words(argparse.ArgumentParser):
-    """Tells a wrong option in one sentence, with exit status 2."""
+    """Parser that reports a wrong option in one sentence, with exit status 2."""
 
     def error(self, message):
         text = " ".join(message.split())
@@ -24,7 +24,7 @@ class Words(argparse.ArgumentParser):
 
 
 def writable(text):
-    """A file that can be written, found out before minutes of measuring."""
+    """Checks that a file can be written, before minutes of measuring."""
     try:
         with open(text, "a", encoding="utf-8"):
             return pathlib.Path(text)
@@ -63,7 +63,7 @@ class Table:
         self.goals, self.machine = goals().get(program, {}), machine()
 
     def add(self, name, unit, values, peer=None):
-        """`peer` names a row that was measured in the same rounds, and is there already."""
+        """Adds a row. `peer` names a row that was measured in the same rounds and has been added before."""
         values = [float(value) for value in values]
         if not values or not all(map(math.isfinite, values)):
             raise SystemExit(f"{self.program}: {name} was not measured")

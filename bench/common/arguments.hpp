@@ -1,4 +1,4 @@
-// Options that programs of bench/ share, and how they end.
+// Options and exit status that all programs of bench/ share.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 
 namespace weftio::bench {
 
-/// What every program of rounds takes.
+/// Options of every program that measures in rounds.
 struct common_options {
     unsigned rounds = 5;
     std::string json;
@@ -28,7 +28,7 @@ struct common_options {
 
 inline void add_json(CLI::App& app, common_options& options)
 {
-    // Now, not behind minutes of measuring.
+    // Checked now, not after minutes of measuring.
     auto can_be_written = [](std::string path) {
         return std::ofstream(path, std::ios::app) ? "" : path + " cannot be written; name a file that can be made";
     };
@@ -41,7 +41,7 @@ inline void add_rounds(CLI::App& app, common_options& options, unsigned least = 
         ->capture_default_str();
 }
 
-/// Those that this process may use.
+/// The cores that this process may use.
 inline std::vector<int> usable_cores()
 {
     cpu_set_t allowed;
@@ -54,7 +54,8 @@ inline std::vector<int> usable_cores()
     return cores;
 }
 
-/// A core for each of `cores`. Where these may not be used, the first ones that may are the default.
+/// Adds the option --cores with as many values as `cores` has, which are its default. If the process may not use all of
+/// those, the default is the first cores that it may use.
 inline void add_cores(CLI::App& app, std::vector<int>& cores, const std::string& what)
 {
     const std::vector<int> usable = usable_cores();
@@ -74,8 +75,8 @@ inline void add_cores(CLI::App& app, std::vector<int>& cores, const std::string&
         ->capture_default_str();
 }
 
-/// Reads the words of the command line. The exit status, if there is nothing left to do: help was asked for (0), or a
-/// word is wrong (2), which is said in one sentence.
+/// Parses the command line. Returns an exit status if the program must end: 0 after --help; 2 after a wrong option,
+/// which is reported in one sentence.
 inline std::optional<int> read_words(CLI::App& app, int argc, char** argv)
 {
     try {
@@ -92,7 +93,8 @@ inline std::optional<int> read_words(CLI::App& app, int argc, char** argv)
     }
 }
 
-/// Exit status of what `run` returns. What it throws is said: 2 for a value that the library refuses, 1 for all else.
+/// Calls `run` and returns its exit status. Prints an exception that it throws and returns 2 if the library refused an
+/// argument, else 1.
 template <class Run>
 int ending(Run&& run)
 {

@@ -1,4 +1,4 @@
-// main() of the programs of Google Benchmark: rounds in turn, and the table of all others.
+// main() of the programs that use Google Benchmark: they measure in rounds and print the same table as other programs.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ struct options : bench::common_options {
     std::string only = ".";
 };
 
-/// Why a run has no figure; empty when it has one. Releases before 1.8 said so in other fields.
+/// Why a run has no figure; empty if it has one. Google Benchmark before 1.8 has other fields for this.
 template <class Run>
 std::string trouble(const Run& run)
 {
@@ -34,7 +34,7 @@ std::string trouble(const Run& run)
         return run.skipped ? run.skip_message : "";
 }
 
-/// Nanoseconds a packet, or a turn of the loop where no packets are counted.
+/// Nanoseconds per packet, or per iteration of the loop if the benchmark counts no packets.
 template <class Run>
 double each_ns(const Run& run)
 {
@@ -44,14 +44,14 @@ double each_ns(const Run& run)
                : 1e9 * run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit);
 }
 
-/// What the source calls it. Whose clock was read is no part of a name.
+/// The name of a benchmark in the source, without the suffix for the clock that Google Benchmark adds.
 std::string without_clock(std::string name)
 {
     constexpr std::string_view clock = "/manual_time";
     return name.ends_with(clock) ? name.substr(0, name.size() - clock.size()) : name;
 }
 
-/// Takes the rounds of each benchmark together.
+/// Collects the rounds of each benchmark in one figure.
 class collector : public benchmark::BenchmarkReporter {
  public:
     bool ReportContext(const Context&) override { return true; }
@@ -72,7 +72,7 @@ class collector : public benchmark::BenchmarkReporter {
         if (!figure.values.empty())
             figures_.emplace(place, std::move(figure));
     }
-    /// In the order of the source: they end in any.
+    /// Rows in the order of the source; benchmarks may end in another order.
     bench::table table() const
     {
         bench::table table(program_invocation_short_name);
@@ -82,7 +82,7 @@ class collector : public benchmark::BenchmarkReporter {
     }
 
  private:
-    std::map<std::pair<std::int64_t, std::int64_t>, bench::figure> figures_; ///< by their places in the source
+    std::map<std::pair<std::int64_t, std::int64_t>, bench::figure> figures_; ///< by position in the source
 };
 
 int measure(const options& wanted)

@@ -32,11 +32,12 @@ void make_private_network(const std::string& near, const std::string& far, unsig
     if (unshare(CLONE_NEWNET | CLONE_NEWNS) != 0)
         throw std::runtime_error(fmt::format(
             "no network namespace to be had ({}); run as root, or name ports that there are", std::strerror(errno)));
-    // As "ip netns exec" does: /sys of this namespace, seen by nobody else.
+    // As "ip netns exec" does: mounts /sys of this namespace, visible to this process only.
     mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
     umount2("/sys", MNT_DETACH);
     mount("sysfs", "/sys", "sysfs", 0, nullptr);
-    std::ofstream("/proc/sys/net/ipv6/conf/default/disable_ipv6") << 1; // no neighbor discovery in between
+    std::ofstream("/proc/sys/net/ipv6/conf/default/disable_ipv6")
+        << 1; // no neighbor discovery packets between the frames
     run_ip({"link", "add", near, "type", "veth", "peer", "name", far});
     for (const std::string& end : {near, far})
         run_ip({"link", "set", end, "mtu", std::to_string(mtu), "up"});

@@ -1,4 +1,4 @@
-// A core of one's own, for as long as a measurement needs it.
+// Pins a measurement to a core.
 #pragma once
 
 #include <fmt/format.h>

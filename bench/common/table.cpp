@@ -19,7 +19,7 @@ namespace weftio::bench {
 
 namespace {
 
-/// What bench/goals.json says; CMake has written it down.
+/// The goals of bench/goals.json; CMake generates their text.
 constexpr goal goals[] = {
 #include "goals.inc"
     {"", "", ""}};
@@ -49,7 +49,7 @@ std::string processor()
     return "unknown processor";
 }
 
-/// Digits that tell: 0.0123, 9.87, 123.
+/// Three significant digits: 0.0123, 9.87, 123.
 std::string digits(double value)
 {
     if (std::isnan(value))

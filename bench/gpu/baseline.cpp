@@ -1,6 +1,5 @@
-// A burst as it is handled without queues that a kernel owns: the CPU copies it to the GPU, launches a kernel for it,
-// copies the answers back and waits, as programs on rte_gpudev do. No driver and no engine on either side: frames begin
-// and end in the CPU's memory.
+// A burst without kernel-owned queues: the CPU copies it to the GPU, launches a kernel for it, copies the answers back
+// and waits, as programs on rte_gpudev do. There is no driver and no engine: frames begin and end in the CPU's memory.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -22,8 +21,8 @@ constexpr std::uint32_t burst_bytes = burst * frame_bytes;
 
 class cpu_centric {
  public:
-    /// With `answers` the kernel answers every frame and the answers are copied back; without, it reads them, and that
-    /// is all.
+    /// With `answers` the kernel answers every frame, and the answers are copied back. Without, the kernel only reads
+    /// the frames.
     cpu_centric(const device& device, bool answers)
         : cuda_(cuda::the_driver()), answers_(answers), pinned_(device.allocate(burst_bytes, memory_kind::cpu_device)),
           frames_(device.allocate(burst_bytes, memory_kind::device)), sink_(device.allocate(64, memory_kind::device))
@@ -42,7 +41,7 @@ class cpu_centric {
     cpu_centric(const cpu_centric&) = delete;
     cpu_centric& operator=(const cpu_centric&) = delete;
 
-    /// One burst: pinned memory, GPU, kernel, and back.
+    /// Processes one burst: pinned memory, GPU, kernel, and back.
     void turn()
     {
         auto* to = static_cast<std::byte*>(pinned_.cpu_address());
@@ -58,7 +57,7 @@ class cpu_centric {
             copy_back_(to, device_address, burst_bytes, stream_);
         cuda_.check(cuda_.cuStreamSynchronize(stream_), "running the kernel of a burst");
     }
-    /// Whether the frames are back as they should be.
+    /// Whether the last frame has the expected bytes.
     bool is_right() const
     {
         frame_type expected = answers_ ? answered(frame_) : frame_;
@@ -80,7 +79,7 @@ class cpu_centric {
     cuda::function function_ = nullptr;
 };
 
-/// p50 of a burst, and how many packets a second.
+/// Median time of a burst, and packets per second.
 struct figures {
     double p50_ns = 0, mpps = 0;
 };

@@ -3,13 +3,13 @@
 
 #include "weftio/device/eth_txq.h"
 
-/* Shows the host how far a run of a few seconds is; orders nothing, so it costs no round trip. */
+/* Writes the count that the host reads; orders nothing, so it costs no round trip. Wraps at 2^32: for short runs. */
 WEFTIO_FN void count_up(WEFTIO_GLOBAL weftio_u64* count, weftio_u64 value)
 {
     weftio_store_relaxed_u32((WEFTIO_GLOBAL weftio_u32*)count, (weftio_u32)value);
 }
 
-/* Answers every flag of the host: the floor for any hand-over. */
+/* Answers every flag of the host: the lowest possible latency of a hand-over. */
 WEFTIO_KERNEL void flag_echo(const WEFTIO_GLOBAL weftio_u32* ping, WEFTIO_GLOBAL weftio_u32* pong, weftio_u32 count)
 {
     for (weftio_u32 turn = 1; turn <= count; ++turn) {
@@ -19,7 +19,7 @@ WEFTIO_KERNEL void flag_echo(const WEFTIO_GLOBAL weftio_u32* ping, WEFTIO_GLOBAL
     }
 }
 
-/* One frame goes round and round a loopback port: kernel, engine, kernel. */
+/* Sends one frame at a time through a loopback port and receives it: kernel, engine, kernel. */
 WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                                      WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                      WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 strong,
@@ -43,9 +43,10 @@ WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rx
     }
 }
 
-#define AT_ONCE 4 /* packets whose reads a lane has under way: over a bus it is their number that makes the rate */
+#define AT_ONCE                                                                                                        \
+    4 /* packets whose reads a lane has in flight: over a bus, the number of reads in flight limits the rate */
 
-/* 16 bytes of a packet. */
+/* Reads 16 bytes of a packet. */
 WEFTIO_FN weftio_u32 read_unit(const WEFTIO_GLOBAL weftio_u8* packet, weftio_u32 unit)
 {
     weftio_u32 a, b, c, d;
@@ -55,7 +56,8 @@ WEFTIO_FN weftio_u32 read_unit(const WEFTIO_GLOBAL weftio_u8* packet, weftio_u32
 }
 
 /*
- * One lane's share of a batch. As many lanes as suit it read a packet, a warp at most: its address is asked for once.
+ * Reads one lane's share of a batch. A group of lanes, a warp at most, reads a packet together; each lane computes the
+ * address of a packet once.
  */
 WEFTIO_FN weftio_u32 read_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 first, weftio_u32 count,
                                 weftio_u32 units)
@@ -75,8 +77,8 @@ WEFTIO_FN weftio_u32 read_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* r
 }
 
 /*
- * Receives until it is stopped; the lanes read the first `bytes` of every packet. Counts packets and adds up what it
- * read.
+ * Receives until it is stopped. The lanes read the first `bytes` bytes of every packet. Counts packets and sums up the
+ * words that were read.
  */
 WEFTIO_KERNEL void receive_all(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u64* packets,
                                weftio_u32 bytes, weftio_u32 wait_ns)
@@ -95,10 +97,10 @@ WEFTIO_KERNEL void receive_all(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEF
             count_up(packets, total);
         }
     } while (status == WEFTIO_DEV_OK);
-    packets[2 + weftio_lane() % 4] = sum; /* so that the reads are not left out */
+    packets[2 + weftio_lane() % 4] = sum; /* so that the compiler does not remove the reads */
 }
 
-/* Receives bursts of 32 and gives each back when all of it has been read. */
+/* Receives bursts of 32 and releases each when all of it has been read. */
 WEFTIO_KERNEL void receive_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u64* sink,
                                   weftio_u32 bytes)
 {
@@ -114,7 +116,7 @@ WEFTIO_KERNEL void receive_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, 
     sink[weftio_lane() % 4] = sum;
 }
 
-/* Makes a frame its own answer: destination and source change places. */
+/* Turns a frame into its answer: swaps destination and source address. */
 WEFTIO_FN void answer(WEFTIO_GLOBAL weftio_u8* frame)
 {
     WEFTIO_GLOBAL weftio_u32* words = (WEFTIO_GLOBAL weftio_u32*)frame;
@@ -125,8 +127,8 @@ WEFTIO_FN void answer(WEFTIO_GLOBAL weftio_u8* frame)
 }
 
 /*
- * Answers bursts of 32 from where they lie. The slots of one burst go back with the answers to the next: they are sent
- * then.
+ * Answers bursts of 32 from their receive slots. The slots of a burst are released after the answers to the next burst
+ * have been posted: the answers of the earlier burst have been sent by then.
  */
 WEFTIO_KERNEL void answer_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                                  WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq)
@@ -151,7 +153,9 @@ WEFTIO_KERNEL void answer_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
     }
 }
 
-/* What a program without queues of its own launches for each burst: the first reads it, the second answers it. */
+/*
+ * The kernels that a program without kernel-owned queues launches for each burst: one reads it, the other answers it.
+ */
 WEFTIO_KERNEL void look_at_burst(WEFTIO_GLOBAL weftio_u8* packets, WEFTIO_GLOBAL weftio_u32* sink, weftio_u32 bytes)
 {
     weftio_u32 sum = 0;
@@ -167,7 +171,7 @@ WEFTIO_KERNEL void answer_burst(WEFTIO_GLOBAL weftio_u8* packets, WEFTIO_GLOBAL 
         answer(packets + i * 64);
 }
 
-/* Sends the same frames again and again, weakly, `ahead` entries a lane and commit, until it is stopped. */
+/* Sends the same frames repeatedly until it is stopped, in weak mode: each commit has `ahead` entries of each lane. */
 WEFTIO_KERNEL void post_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                              WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 ahead,
                              WEFTIO_GLOBAL weftio_u64* posted)
@@ -193,7 +197,7 @@ WEFTIO_KERNEL void post_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     }
 }
 
-/* The same, strongly, from any number of blocks, each with a count of its own. */
+/* As post_weak, in strong mode, from any number of blocks; each block has a count of its own. */
 WEFTIO_KERNEL void post_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 ahead,
                                WEFTIO_GLOBAL weftio_u64* posted, WEFTIO_GLOBAL weftio_u32* scratch)
@@ -217,7 +221,7 @@ WEFTIO_KERNEL void post_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     }
 }
 
-/* Plain stores of 64 bytes to the same memory: what posting is measured against. */
+/* Plain stores of 64 bytes to the same memory, to compare posting with. */
 WEFTIO_KERNEL void store_lines(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, weftio_u32 ahead,
                                WEFTIO_GLOBAL weftio_u64* stored, WEFTIO_GLOBAL weftio_u32* scratch)
 {

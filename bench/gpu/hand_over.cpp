@@ -54,7 +54,7 @@ double frame_round_trip_ns(const device& device, bool strong)
     return quantile({first, first + turns}, 0.5);
 }
 
-/// p50 of `turns` bursts: how long the thread writes 32 frames, and from then on to `done`.
+/// Medians of `turns` bursts: the time in which the thread writes 32 frames, and the time from the start to `done`.
 struct burst_times {
     double written_ns, done_ns;
 };
@@ -74,7 +74,7 @@ burst_times time_bursts(played_rxq& queue, Done&& done)
     return {quantile(written, 0.5), quantile(all, 0.5)};
 }
 
-/// `read_bytes` of every frame are read by the kernel, then all slots come back.
+/// The kernel reads `read_bytes` bytes of every frame and releases all slots.
 burst_times time_reading(const device& device, std::uint32_t read_bytes)
 {
     played_rxq queue(device, 1024, frame_bytes);
@@ -84,7 +84,7 @@ burst_times time_reading(const device& device, std::uint32_t read_bytes)
     return time_bursts(queue, [&] { return queue.all_released(); });
 }
 
-/// All 32 answers are there to be sent.
+/// Time until the kernel has posted all 32 answers.
 double burst_answered_ns(const device& device)
 {
     played_rxq in(device, 1024, frame_bytes);

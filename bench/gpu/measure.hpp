@@ -1,4 +1,4 @@
-// What the parts of gpu_bench share. Each part measures once; gpu.cpp repeats and takes medians.
+// Shared by the parts of gpu_bench. Each part measures once; gpu.cpp repeats and takes medians.
 #pragma once
 
 #include <algorithm>
@@ -18,9 +18,9 @@ using clock_type = std::chrono::steady_clock;
 
 struct settings {
     std::string device = "cpu";
-    double seconds = 0.3; ///< of each rate
+    double seconds = 0.3; ///< for each rate
     std::uint32_t engines = 4;
-    std::string only; ///< the part that is measured; empty: all
+    std::string only; ///< the part to measure; empty: all
 };
 
 /// One number of one round.
@@ -29,17 +29,17 @@ struct sample {
     double value;
 };
 
-/// A flag, a frame and a burst of 32 on their way there and back.
+/// Round trips of a flag, a frame and a burst of 32.
 std::vector<sample> hand_over(const device& device, const settings& settings);
-/// What kernels receive: by length, lanes, engines; from an engine, and from a thread that does nothing but publish.
+/// Receive rates by packet length, lanes and engines; from an engine, and from a thread that only publishes.
 std::vector<sample> receive_rates(const device& device, const settings& settings);
-/// What kernels post, with nobody behind the ring but a thread that completes; and what an engine then sends.
+/// Posting rates with a thread at the ring that only completes; and send rates with an engine.
 std::vector<sample> send_rates(const device& device, const settings& settings);
-/// The way without queues that a kernel owns: copy, launch, copy back, wait, a burst of 32 at a time. Nothing where
-/// `device` is no GPU.
+/// Rates without kernel-owned queues: copy, launch, copy back, wait, a burst of 32 at a time. Empty if `device` is no
+/// GPU.
 std::vector<sample> without_queues(const device& device, const settings& settings);
 
-/// What a burst is, and what its frames are: with queues of a kernel's and without.
+/// Packets of a burst, and bytes of a frame: the same with and without kernel-owned queues.
 constexpr std::uint32_t burst = 32, frame_bytes = 64;
 using frame_type = std::array<std::byte, frame_bytes>;
 inline frame_type some_frame()
@@ -49,7 +49,7 @@ inline frame_type some_frame()
         frame[at] = static_cast<std::byte>(at + 1);
     return frame;
 }
-/// The same with its addresses swapped.
+/// The frame with its addresses swapped.
 inline frame_type answered(frame_type frame)
 {
     std::swap_ranges(frame.begin(), frame.begin() + 6, frame.begin() + 6);
@@ -68,7 +68,7 @@ inline double quantile(std::vector<std::uint64_t> values, double share)
     return static_cast<double>(*at);
 }
 
-/// How fast `count()` grows, in millions a second.
+/// Growth of `count()`, in millions per second.
 template <class Count>
 double millions_a_second(const settings& settings, Count&& count)
 {

@@ -1,4 +1,4 @@
-// Rings without a NIC: a thread of the bench stands at the other end and does as little as a NIC can.
+// Rings without a NIC: a thread of the benchmark is the fake NIC at the other end and does the minimum of a NIC's work.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace weftio::bench {
 
-/// A queue's memory and how a kernel is stopped by it: an argument of device::launch.
+/// Memory and control block of a queue; an argument of device::launch.
 template <class Handle>
 class played_queue {
  public:
@@ -36,7 +36,7 @@ class played_queue {
     memory ring_, control_, handle_;
 };
 
-/// A receive queue that is filled as fast as one thread can.
+/// A receive queue that one thread fills as fast as it can.
 class played_rxq : public played_queue<weftio_dev_eth_rxq> {
  public:
     played_rxq(const device& device, std::uint32_t depth, std::uint32_t stride)
@@ -55,7 +55,7 @@ class played_rxq : public played_queue<weftio_dev_eth_rxq> {
         handle_.upload(&made, sizeof made);
         weftio_dev_post_receive(dbrec(), depth);
     }
-    /// Publishes one packet. @return false when the kernel holds every slot
+    /// Publishes one packet. @return false if the kernel holds every slot
     bool publish(const void* packet, std::uint32_t bytes)
     {
         if (free_ == 0)
@@ -73,12 +73,12 @@ class played_rxq : public played_queue<weftio_dev_eth_rxq> {
         --free_;
         return true;
     }
-    /// Whether every packet published has been given back.
+    /// Whether the slots of all published packets have been released.
     bool all_released() const
     {
         return ((weftio_swap32(weftio_load_acquire_sys_u32(dbrec())) - depth_ - next_) & 0xffff) == 0;
     }
-    /// Whether this is in the slot that was filled last.
+    /// Whether `frame` is in the slot that was filled last.
     template <class Frame>
     bool last_is(const Frame& frame) const
     {
@@ -115,7 +115,7 @@ class played_txq : public played_queue<weftio_dev_eth_txq> {
         handle_.upload(&made, sizeof made);
         complete(0xffff);
     }
-    /// Completes what has been committed. @return how many entries
+    /// Completes all committed entries. @return the number of entries completed
     std::uint32_t turn()
     {
         std::uint32_t ready = weftio_swap32(weftio_load_acquire_sys_u32(cpu<weftio_u32>(end() + 64)));
@@ -140,7 +140,7 @@ class played_txq : public played_queue<weftio_dev_eth_txq> {
     memory filled_;
 };
 
-/// Runs `turn` in a thread until it ends.
+/// Calls `turn` repeatedly in a thread until the object is destroyed.
 template <class Turn>
 class played_thread {
  public:

@@ -1,4 +1,4 @@
-// What kernels receive.
+// Receive rates of kernels.
 #include <fmt/format.h>
 
 #include <memory>
@@ -19,7 +19,7 @@ struct shape {
     memory_kind buffers = memory_kind::cpu_device;
 };
 
-/// A port that makes packets out of nothing, its engine, and a kernel of one block behind it.
+/// A net_null port, which generates packets; its engine; and a kernel of one block that receives them.
 class source {
  public:
     source(const device& device, const shape& shape, std::uint32_t number)
@@ -55,7 +55,7 @@ double receive_mpps(const device& device, const settings& settings, const shape&
     });
 }
 
-/// The same kernel, fed by threads that only publish, or also copy 64 bytes.
+/// The same kernel with a thread that only publishes, or publishes and copies 64 bytes.
 double published_mpps(const device& device, const settings& settings, std::uint32_t lanes, bool copy)
 {
     static const std::array<std::byte, 64> packet{};
@@ -67,7 +67,7 @@ double published_mpps(const device& device, const settings& settings, std::uint3
     return millions_a_second(settings, [&] { return packets.value(); });
 }
 
-/// Pinned memory to the GPU, in one piece.
+/// Rate of one large copy from pinned memory to the GPU.
 double copy_gbytes(const device& device)
 {
     constexpr std::size_t bytes = 256u << 20;

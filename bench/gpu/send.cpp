@@ -1,4 +1,4 @@
-// What kernels post and engines send.
+// Posting rates of kernels and send rates of engines.
 #include <fmt/format.h>
 
 #include "gpu.kernel.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t depth = 32768, most_blocks = 8;
 
-/// What blocks count, a line each, and words for block sums.
+/// Counts of blocks, each on a cache line of its own, and scratch words for block sums.
 class tallies {
  public:
     explicit tallies(const device& device)
@@ -38,7 +38,7 @@ class tallies {
     memory counts_, scratch_;
 };
 
-/// Runs what `launch` starts on a ring that is completed at once.
+/// Rate of the kernel that `launch` starts, on a ring whose entries are completed at once.
 template <class Launch>
 double posted_millions(const device& device, const settings& settings, Launch&& launch)
 {

@@ -32,7 +32,7 @@ void require(std::int32_t status, const char* what)
         throw error(errc::device_error, fmt::format("neighbor_bench: {}: status {}", what, status));
 }
 
-/// One end of a port, and memory that both sides of a pair may use.
+/// A port with one RDMA device, and memory that both queue pairs of a connection may use.
 struct ground {
     ground(const port& port, const device& device, bool inline_worker)
         : at(port), cpu(device), here(at, {.address = "10.9.8.1", .application_turns = inline_worker}),
@@ -64,27 +64,27 @@ struct connected {
 
 constexpr rdma_queue_options small_rings{.entries = ring_entries, .receive_entries = ring_entries, .timeout = 20};
 
-/// Other queue pairs of the port. The calling thread is the kernel of all.
+/// The other queue pairs of the port. The calling thread is the kernel of all of them.
 class crowd {
  public:
     crowd() = default;
     crowd(const crowd&) = delete;
     crowd& operator=(const crowd&) = delete;
     virtual ~crowd() = default;
-    /// Has them go on with what they do, if they have ended something.
+    /// Posts new work for the pairs that have finished work.
     virtual void go_on() {}
-    /// What another thread does for them again and again.
+    /// The work of another thread for these pairs; called repeatedly.
     virtual void step() { benchmark::DoNotOptimize(++steps_); }
-    /// Whether their messages are long enough that bytes() tells anything.
+    /// Whether their messages are long enough for bytes() to be meaningful.
     virtual bool moves_bytes() const { return false; }
-    /// Bytes that their messages have moved so far, by the packet.
+    /// Bytes that their messages have moved so far, counted packet by packet.
     virtual std::uint64_t bytes() const { return 0; }
 
  private:
     std::uint32_t steps_ = 0;
 };
 
-/// Does step() of a crowd, on a core.
+/// A thread that calls step() of a crowd repeatedly, on a core.
 class other_thread {
  public:
     other_thread(crowd& of, int core)
@@ -117,7 +117,7 @@ class idle_pairs : public crowd {
     std::deque<connected> pairs_;
 };
 
-/// Each has eight long WRITEs, or READs, under way.
+/// Each pair has eight long WRITEs, or READs, in flight.
 class long_messages : public idle_pairs {
  public:
     long_messages(ground& on, unsigned count, std::size_t bytes, bool reads)
@@ -133,7 +133,8 @@ class long_messages : public idle_pairs {
                 post(pair.near.handle());
             if (more == 0)
                 continue;
-            weftio_dev_send_queue_commit_strong(&pair.near.handle()->queue); // no push: inline, it would be a turn
+            weftio_dev_send_queue_commit_strong(
+                &pair.near.handle()->queue); // no push: in inline mode it would run the engine
             weftio_dev_send_doorbell(&pair.near.handle()->queue.ring);
         }
     }
@@ -160,7 +161,7 @@ class long_messages : public idle_pairs {
     bool reads_;
 };
 
-/// Each has SENDs that find no receive, for ever.
+/// Each pair has SENDs for which the peer never posts a receive.
 class not_ready : public crowd {
  public:
     not_ready(ground& on, unsigned count, unsigned sends, std::uint8_t timer)
@@ -179,7 +180,7 @@ class not_ready : public crowd {
     std::deque<connected> pairs_;
 };
 
-/// Each has a WRITE under way that nobody answers.
+/// Each pair has a WRITE in flight that is never acknowledged.
 class dead_peers : public crowd {
  public:
     dead_peers(ground& on, unsigned count)
@@ -198,7 +199,8 @@ class dead_peers : public crowd {
     std::deque<rdma_queue> queues_;
 };
 
-/// Each names a key that nobody has, fails, and is reset. Or its record claims more than the ring holds.
+/// Each pair uses a key that does not exist, or its doorbell record claims more entries than the ring holds. It fails
+/// and is reset.
 class offenders : public idle_pairs {
  public:
     offenders(ground& on, unsigned count, bool record) : idle_pairs(on, count), on_(on), record_(record) {}
@@ -266,7 +268,7 @@ class pinger {
  public:
     explicit pinger(ground& on) : on_(on), pair_(on, small_rings) {}
 
-    /// Trips a second.
+    /// Round trips per second.
     double run(double seconds, crowd& beside)
     {
         constexpr std::uint64_t trips_between = 8;
@@ -294,7 +296,7 @@ class pinger {
     clock::duration longest_{};
 };
 
-/// Bytes a second of others that have the engine for themselves.
+/// Bytes per second of the others while the good pair is idle.
 double bytes_alone(const pair_options& wanted, port& of, crowd& others)
 {
     const std::uint64_t before = others.bytes();
@@ -308,11 +310,11 @@ double bytes_alone(const pair_options& wanted, port& of, crowd& others)
     return static_cast<double>(others.bytes() - before) / lasted.count();
 }
 
-/// A row, a value for each round.
+/// The figures of one kind and number of other pairs, with a value for each round.
 struct kept_shares {
-    std::vector<double> alone, beside, gaps; ///< trips a second in millions, and us
-    std::vector<double> by_count, by_bytes;  ///< shares that the good pair may claim
-    std::vector<double> kept;                ///< of the larger one
+    std::vector<double> alone, beside, gaps; ///< millions of round trips per second (twice), and us
+    std::vector<double> by_count, by_bytes;  ///< fair shares of the good pair
+    std::vector<double> kept;                ///< part of the larger share that it keeps
 };
 
 void measure_round(const pair_options& wanted, ground& on, pinger& good, const kind& one, unsigned count,

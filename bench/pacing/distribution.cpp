@@ -8,7 +8,7 @@ namespace weftio::bench {
 
 namespace {
 
-/// The value that `share` of the sorted values do not exceed.
+/// Quantile `share` of the sorted values.
 std::uint64_t quantile(const std::vector<std::uint64_t>& sorted, double share)
 {
     auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));

@@ -14,7 +14,7 @@ namespace weftio::bench {
 
 namespace {
 
-constexpr int ring_bytes = 64 << 20; // the reader may be put aside for long
+constexpr int ring_bytes = 64 << 20; // the reader may be preempted for a long time
 constexpr int wake_up_ms = 10;
 constexpr auto patience = std::chrono::seconds(2);
 
@@ -44,7 +44,7 @@ pcap* open(const std::string& interface)
     bool filtered = pcap_setfilter(handle, &filter) == 0;
     pcap_freecode(&filter);
     require(handle, filtered, interface);
-    require(handle, pcap_setnonblock(handle, 1, words) == 0, interface); // libpcap's own wait has no end
+    require(handle, pcap_setnonblock(handle, 1, words) == 0, interface); // libpcap's own wait has no timeout
     return handle;
 }
 

@@ -1,4 +1,4 @@
-// What arrives on the far side of a wire, and when.
+// Captures the frames that arrive at the other end of a wire, with their times.
 #pragma once
 
 #include <atomic>
@@ -14,21 +14,21 @@ namespace weftio::bench {
 
 struct arrival {
     std::uint32_t sequence;
-    std::uint64_t time_ns; ///< UTC, as the kernel stamped it
+    std::uint64_t time_ns; ///< UTC, the kernel's timestamp
 };
 
 /// Captures the benchmark's frames on an interface, from the constructor to finish(), in a thread of its own.
 class far_capture {
  public:
-    /// @throws std::runtime_error the interface cannot be captured on
+    /// @throws std::runtime_error capturing on the interface failed
     far_capture(const std::string& interface, std::uint32_t expected);
     far_capture(const far_capture&) = delete;
     far_capture& operator=(const far_capture&) = delete;
     ~far_capture();
 
-    /// Waits until all expected frames are there, or for a moment, and returns them in the order of their arrival.
+    /// Waits a short time for the expected frames, and returns the captured ones in the order of their arrival.
     std::vector<arrival> finish();
-    /// Frames that the capture itself lost, after finish().
+    /// Number of frames that the capture itself lost. Call it after finish().
     std::uint64_t lost() const noexcept { return lost_; }
 
  private:
@@ -37,7 +37,7 @@ class far_capture {
 
     pcap* handle_;
     std::uint32_t expected_;
-    std::vector<arrival> arrivals_; ///< the thread's until it has ended
+    std::vector<arrival> arrivals_; ///< used by the thread only, until it has ended
     std::atomic<std::uint32_t> seen_{0};
     std::atomic<bool> ending_{false};
     std::uint64_t lost_ = 0;

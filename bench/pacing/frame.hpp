@@ -10,7 +10,7 @@
 
 namespace weftio::bench {
 
-/// To everybody, of the local experimental EtherType 0x88b5, with its number inside.
+/// A broadcast frame of the local experimental EtherType 0x88b5 that contains its sequence number.
 inline std::array<std::uint8_t, FRAME_BYTES> make_frame(const std::array<std::uint8_t, 6>& source,
                                                         std::uint32_t sequence)
 {

@@ -25,7 +25,8 @@ const cpu_set_t& allowed_at_start()
     return allowed;
 }
 
-/// The engine's thread is called "weftio/" and the port's number; those of kernels have a letter there.
+/// Folder of the engine's thread in /proc. The thread is named "weftio/" and the number of the port; names of kernel
+/// threads have a letter there.
 std::string find_engine_thread()
 {
     std::error_code ignored;
@@ -38,7 +39,7 @@ std::string find_engine_thread()
     return "";
 }
 
-/// Ticks of a line of /proc/stat: user nice system idle iowait irq softirq steal.
+/// Reads the ticks of a line of /proc/stat: user nice system idle iowait irq softirq steal.
 void read_ticks(std::istringstream& line, std::uint64_t& all, std::uint64_t& steal)
 {
     std::vector<std::uint64_t> ticks(8);

@@ -1,4 +1,4 @@
-// What the machine allowed while something was measured.
+// Use of the machine during a measurement: load, steal time, and the time that the engine waited for its core.
 #pragma once
 
 #include <cstdint>
@@ -6,20 +6,20 @@
 
 namespace weftio::bench {
 
-/// Between two looks.
+/// Differences between two samples.
 struct machine_use {
-    unsigned cores = 0;       ///< that this process may use
-    int engine_core = -1;     ///< -1: wherever the system puts it
-    double load = 0;          ///< of the last minute
-    double steal_percent = 0; ///< time the hypervisor took, of all cores
+    unsigned cores = 0;       ///< number of cores that this process may use
+    int engine_core = -1;     ///< -1: the system decides
+    double load = 0;          ///< load average of the last minute
+    double steal_percent = 0; ///< steal time of all cores
     double engine_core_steal_percent = 0;
     std::uint64_t engine_ran_ns = 0;
-    std::uint64_t engine_waited_ns = 0; ///< it could have run, and another thread had its core
-    std::uint64_t engine_preempted = 0; ///< times it was made to leave
+    std::uint64_t engine_waited_ns = 0; ///< runnable, while another thread had its core
+    std::uint64_t engine_preempted = 0; ///< number of preemptions
     std::string text() const;           ///< for people
 };
 
-/// Looks when it is made, and again. The engine's thread must be there both times.
+/// Takes a sample in the constructor and another in use(). The engine's thread must exist both times.
 class machine_watch {
  public:
     explicit machine_watch(int engine_core);
@@ -33,12 +33,12 @@ class machine_watch {
     look now() const;
 
     int engine_core_;
-    std::string engine_thread_; ///< its folder in /proc, empty when there is none
+    std::string engine_thread_; ///< folder of the thread in /proc; empty: no such thread
     look first_;
 };
 
-/// Keeps this thread, and those it will start, off a core, or lets them run anywhere again (-1).
-/// @param core  ignored when there is no other
+/// Keeps the calling thread, and the threads that it starts later, off a core.
+/// @param core  -1: allows all cores again; ignored if there is only one core
 void stay_off_core(int core);
 
 } // namespace weftio::bench

@@ -1,4 +1,4 @@
-/* The kernel of the pacing benchmark: one wait and one frame an interval, never far ahead of the clock. */
+/* The kernel of the pacing benchmark: one wait and one frame per interval, never far ahead of the clock. */
 #pragma once
 
 #include "weftio/device/eth_txq.h"
@@ -6,29 +6,31 @@
 #define FRAME_BYTES 64
 #define FRAME_SEQUENCE_AT 16 /* 4 bytes, little-endian, behind the Ethernet header and 2 bytes of padding */
 
-/* The CPU waits for `running`: compiling a kernel may take longer than any lead. The kernel waits for `start`. */
+/*
+ * The CPU waits for `running` before it sets `start`, because compiling a kernel may take longer than the lead time.
+ * The kernel waits for `start`.
+ */
 struct schedule {
     weftio_u32 running;
     weftio_u32 count;       /* frames */
     weftio_u64 start;       /* value of the first wait, 0 until it is known */
     weftio_u64 interval_ns; /* less than a second */
-    weftio_u32 ahead;       /* pairs of wait and frame that may be under way at once */
+    weftio_u32 ahead;       /* pairs of wait and frame that may be in flight at once */
     weftio_u32 batch;       /* pairs between two pushes, at most `ahead` */
-    weftio_u32 enqueued;    /* pairs, in the end */
-    weftio_s32 status;      /* of the call that ended it early, or WEFTIO_DEV_OK */
+    weftio_u32 enqueued;    /* written at the end: pairs enqueued */
+    weftio_s32 status;      /* status of the call that ended the kernel early, or WEFTIO_DEV_OK */
 };
 
 /*
- * Enqueues pairs `first` .. `first + pairs - 1` of the schedule at `position`. Returns the time of the pair behind
- * them.
+ * Enqueues pairs `first` .. `first + pairs - 1` of the schedule at `position`. Returns the time of the next pair.
  */
 WEFTIO_FN weftio_u64 enqueue_pairs(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                    const WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u64 interval_ns,
                                    weftio_u32 first, weftio_u32 pairs, weftio_u32 position, weftio_u64 when)
 {
     for (weftio_u32 pair = first; pair < first + pairs; ++pair, position += 2) {
-        struct weftio_dev_buf frame =
-            weftio_dev_buf_get(frames, pair); /* as many as `ahead`: sent when its turn comes again */
+        struct weftio_dev_buf frame = weftio_dev_buf_get(
+            frames, pair); /* there are `ahead` buffers: the last frame of a buffer has been sent before it is reused */
 
         *(WEFTIO_GLOBAL weftio_u32*)(frame.address + FRAME_SEQUENCE_AT) = pair;
         weftio_dev_eth_txq_wait_time_enqueue_weak(txq, when, position, WEFTIO_DEV_SEND_NONE);
@@ -38,7 +40,7 @@ WEFTIO_FN weftio_u64 enqueue_pairs(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     return when;
 }
 
-/* One lane. Ends when everything is enqueued: the NIC keeps the times. */
+/* One lane. Ends when all pairs are enqueued; the NIC sends them at their times. */
 WEFTIO_KERNEL void pacing(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
                           WEFTIO_GLOBAL struct schedule* schedule)
 {

@@ -18,7 +18,7 @@ namespace weftio::bench {
 
 namespace {
 
-/// A file's name that ends with its file.
+/// The path of a temporary file. The destructor removes the file.
 struct temporary_file {
     temporary_file() : path((std::filesystem::temp_directory_path() / "weftio-pacing-XXXXXX").string())
     {
@@ -33,7 +33,7 @@ struct temporary_file {
     std::string path;
 };
 
-/// Microseconds where they say it all: tcpreplay 4.4 reads nanoseconds as if they were that.
+/// Writes timestamps in microseconds if these are exact, because tcpreplay 4.4 reads nanoseconds as microseconds.
 void write_capture(const std::string& path, std::uint32_t count, std::uint64_t interval_ns)
 {
     bool micro = interval_ns % 1000 == 0;

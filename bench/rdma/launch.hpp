@@ -1,4 +1,4 @@
-// Kernels of the RDMA benchmark, each on a core.
+// Launches a kernel of the RDMA benchmark on a core.
 #pragma once
 
 #include <chrono>

@@ -18,11 +18,11 @@ namespace weftio::bench {
 
 namespace {
 
-constexpr std::size_t hot_bytes = std::size_t{1} << 20; ///< messages go round in so much memory
+constexpr std::size_t hot_bytes = std::size_t{1} << 20; ///< memory that messages use in turn; small enough for a cache
 constexpr std::size_t bytes_in_flight = std::size_t{4} << 20;
-constexpr std::uint32_t headers_bytes = 14 + 20 + 8 + 12 + 4; ///< Ethernet to BTH, and the ICRC
+constexpr std::uint32_t headers_bytes = 14 + 20 + 8 + 12 + 4; ///< headers from Ethernet to BTH, and the ICRC
 
-/// Where message `number` lies.
+/// Offset of message `number` in its memory.
 std::uint64_t offset_of(std::uint64_t number, std::size_t bytes)
 {
     return number % std::max<std::size_t>(hot_bytes / bytes, 1) * bytes;
@@ -53,7 +53,7 @@ double small_writes_of(const rdma_place& place, const std::vector<const rdma_que
     });
 }
 
-/// Bytes a second of one queue whose entries are what `request` makes: weftio_dev_rdma_write_request or _read_request.
+/// Bytes per second of one queue. `request` makes its entries: weftio_dev_rdma_write_request or _read_request.
 double moved_bytes(const rdma_place& place, std::size_t bytes, double seconds,
                    decltype(weftio_dev_rdma_write_request)& request)
 {
@@ -105,7 +105,8 @@ double small_writes_beside(const rdma_place& place, std::uint32_t idle, double s
 {
     const std::vector<rdma_pair> others = pairs_of(place, idle);
     const rdma_pair pair = place.pair();
-    small_writes_of(place, {&pair.ends[0]}, {.seconds = 0.02, .turns = place.with_turns()}); // idle ones fall asleep
+    small_writes_of(place, {&pair.ends[0]},
+                    {.seconds = 0.02, .turns = place.with_turns()}); // until the engine no longer polls the idle ones
     return small_writes_of(place, {&pair.ends[0]}, {.seconds = seconds, .turns = place.with_turns()});
 }
 
@@ -128,7 +129,7 @@ double copied_bytes(const rdma_place& place, std::size_t bytes, double seconds)
     do {
         const std::uint64_t at = offset_of(number++, bytes);
         std::memcpy(to + at, from + at, bytes);
-        asm volatile("" ::: "memory"); // each of them counts
+        asm volatile("" ::: "memory"); // keeps the compiler from removing a copy
     } while (seconds_since(begin) < seconds);
     return static_cast<double>(number * bytes) / seconds_since(begin);
 }
@@ -200,7 +201,7 @@ double frames(const rdma_place& place, const rdma_cores& cores, std::uint32_t pa
 double bytes_of_a_queue_pair(const rdma_place& place, std::uint32_t count)
 {
     constexpr double rings = 64 * WEFTIO_WQE_BLOCK_BYTES + 64 * (WEFTIO_WQE_SEGMENT_BYTES + sizeof(weftio_cqe));
-    const rdma_pair first = place.pair(64); // what the port has for all
+    const rdma_pair first = place.pair(64); // so that memory that the port shares among all queue pairs exists already
     const std::uint64_t before = resident_bytes();
     const std::vector<rdma_pair> pairs = pairs_of(place, count / 2);
     return static_cast<double>(resident_bytes() - before) / count - rings;

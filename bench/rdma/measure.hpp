@@ -1,4 +1,4 @@
-// What the RDMA benchmark measures, one function each. All of them are figures a second, but for round trips.
+// The measurements of the RDMA benchmark, one function each. All but round trips return a rate per second.
 #pragma once
 
 #include <cstddef>
@@ -9,31 +9,33 @@
 
 namespace weftio::bench {
 
-/// Writes of 8 bytes that travel in the entry, from the near ends of so many queue pairs.
+/// Inline WRITEs of 8 bytes, from the near ends of `queues` queue pairs.
 double small_writes(const rdma_place& place, std::uint32_t queues, double seconds);
-/// The same of one queue pair, beside `idle` more that are connected and have nothing to do.
+/// Inline WRITEs of 8 bytes of one queue pair, beside `idle` other pairs that are connected and idle.
 double small_writes_beside(const rdma_place& place, std::uint32_t idle, double seconds);
-/// Bytes of writes, or of reads, of so many bytes each.
+/// Bytes moved by WRITEs, or by READs, of `bytes` bytes each.
 double written_bytes(const rdma_place& place, std::size_t bytes, double seconds);
 double read_bytes(const rdma_place& place, std::size_t bytes, double seconds);
-/// Bytes that memcpy() copies on this core, from and to the same places.
+/// Bytes that memcpy() copies on this core, from and to the same memory.
 double copied_bytes(const rdma_place& place, std::size_t bytes, double seconds);
-/// Messages of so many bytes. The far kernel posts their receives again.
+/// SENDs of `bytes` bytes. The far kernel posts their receives again.
 double sent_messages(const rdma_place& place, const rdma_cores& cores, std::uint32_t bytes, double seconds);
 double fetched_and_added(const rdma_place& place, double seconds);
-/// Frames as long as an RDMA packet with so much payload, from an eth_txq at the near port to an eth_rxq at the far one.
+/// Ethernet frames with the length of an RDMA packet of `payload_bytes` bytes of payload, from an eth_txq at the near
+/// port to an eth_rxq at the far port.
 double frames(const rdma_place& place, const rdma_cores& cores, std::uint32_t payload_bytes, double seconds);
 
 struct round_trips {
     double median_us = 0, p99_us = 0;
 };
-/// Of eight bytes and a number behind them, from kernel to kernel.
+/// Round trips of 8 bytes and a signal after them, from kernel to kernel.
 round_trips ping_pong(const rdma_place& place, const rdma_cores& cores, std::uint32_t trips);
 
-/// Of a frame of 60 bytes, likewise. @pre two ports
+/// Round trips of a frame of 60 bytes, from kernel to kernel. @pre two ports
 round_trips frame_ping_pong(const rdma_place& place, const rdma_cores& cores, std::uint32_t trips);
 
-/// Resident memory of a queue pair with rings of 64, without the rings themselves. Call it once, before there are others.
+/// Resident memory of a queue pair with rings of 64 entries, without the rings. Call it once, before there are other
+/// queue pairs.
 double bytes_of_a_queue_pair(const rdma_place& place, std::uint32_t count);
 
 } // namespace weftio::bench

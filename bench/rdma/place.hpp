@@ -1,4 +1,4 @@
-// Where the RDMA benchmark measures: two ends, on ports of their own that a wire joins or both at one port.
+// The setups that the RDMA benchmark measures: two ends, at two ports that a wire connects, or both at one port.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct rte_ring;
 
 namespace weftio::bench {
 
-/// Who runs where. Cores may be the same; engines yield theirs then.
+/// The cores of kernels and engines. If cores are equal, engines yield theirs.
 struct rdma_cores {
     int near_kernel, near_engine, far_engine, far_kernel;
 };
@@ -26,7 +26,7 @@ struct rdma_pair {
     std::array<rdma_queue, 2> ends;
 };
 
-/// One end's memory, which the peer may use.
+/// Memory of one end that the peer may access.
 struct rdma_memory {
     rdma_memory(const port& port, const device& device, std::size_t bytes);
 
@@ -39,24 +39,24 @@ struct rdma_memory {
 class rdma_place {
  public:
     static constexpr std::size_t memory_bytes = std::size_t{16} << 20;
-    static constexpr std::uint16_t port_mtu = 4200; ///< room for packets of 4096 bytes
+    static constexpr std::uint16_t port_mtu = 4200; ///< for packets of 4096 bytes of payload
 
-    /// Two ports, each of which receives what the other sends. Threads run their engines, or run_turns() does.
+    /// Two ports; each receives the frames that the other sends. Threads run their engines, or run_turns() does.
     static std::unique_ptr<rdma_place> on_rings(const rdma_cores& cores, engine_mode mode = engine_mode::thread);
-    /// One port; its engine has a thread, or who waits runs it.
+    /// One port; its engine has a thread, or waits of the calling thread run it.
     static std::unique_ptr<rdma_place> at_one_port(const rdma_cores& cores, engine_mode mode);
     /// Two ports that exist, as port::open takes them, with the MTU that they have. Threads run their engines.
     static std::unique_ptr<rdma_place> at(const std::string& near, const std::string& far, const rdma_cores& cores);
-    /// The same on two cores: who waits runs the near engine, and the far one has a thread.
+    /// As at(), on two cores: waits of the calling thread run the near engine, and the far engine has a thread.
     static std::unique_ptr<rdma_place> on_two_cores(const std::string& near, const std::string& far,
                                                     const rdma_cores& cores);
     rdma_place(const rdma_place&) = delete;
     rdma_place& operator=(const rdma_place&) = delete;
     ~rdma_place();
 
-    /// Gives the engines of two ports without threads a turn each. @pre with_turns()
+    /// Runs each engine of two ports without threads once. @pre with_turns()
     void run_turns() const;
-    /// This, where whoever waits runs the engines of two ports; else nullptr.
+    /// This object if the calling thread must run the engines of both ports by run_turns(); else nullptr.
     const rdma_place* with_turns() const { return has_turns_ ? this : nullptr; }
     const port& at_end(unsigned end) const { return *ports_[end]; }
     const rdma_memory& memory(unsigned end) const { return *memories_[end]; }
@@ -71,8 +71,8 @@ class rdma_place {
               std::array<engine_mode, 2> modes, std::uint16_t mtu);
 
     bool has_turns_ = false;           ///< two ports, without threads
-    std::uint8_t timeout_ = 18;        ///< 1 s: rings lose nothing, and others may have the core of an engine for long
-    std::array<rte_ring*, 2> wires_{}; ///< to the port of that number
+    std::uint8_t timeout_ = 18;        ///< 1 s: rings lose nothing, and an engine may be preempted for long
+    std::array<rte_ring*, 2> wires_{}; ///< wires_[n] carries frames to port n
     std::string name_;
     std::array<std::optional<port>, 2> ports_;
     std::array<std::optional<rdma_device>, 2> devices_;

@@ -6,17 +6,17 @@
 #include "weftio/device/rdma.h"
 
 #define RDMA_BENCH_BURST 32u
-#define RDMA_BENCH_PATIENCE_NS 10000000000ul /* without an answer something is wrong */
+#define RDMA_BENCH_PATIENCE_NS 10000000000ul /* timeout of a wait; only an error reaches it */
 
-/* Of the memory of an end: bytes that are sent, bytes that come, the number that comes behind them. */
+/* Offsets in the memory of an end: bytes to send, received bytes, the signal that follows them. */
 #define RDMA_BENCH_OUT 0u
 #define RDMA_BENCH_IN 64u
 #define RDMA_BENCH_SIGNAL 128u
 
-/* Of a frame that goes there and back: where its number lies. */
+/* Offset of the trip number in a frame of a round trip. */
 #define RDMA_BENCH_NUMBER 16u
 
-/* Posts `count` receives, message i into buffer i % count of the array. */
+/* Posts `count` receives; message i goes into buffer i % buffers->count. */
 WEFTIO_FN weftio_s32 rdma_bench_post(WEFTIO_GLOBAL struct weftio_dev_rdma_recv* recv,
                                      const WEFTIO_GLOBAL struct weftio_dev_buf_arr* buffers, weftio_u32 count)
 {
@@ -30,7 +30,7 @@ WEFTIO_FN weftio_s32 rdma_bench_post(WEFTIO_GLOBAL struct weftio_dev_rdma_recv* 
     return status == WEFTIO_DEV_OK ? weftio_dev_rdma_recv_commit_weak(recv, count) : status;
 }
 
-/* Takes messages and posts their receives again, until the host wants an end. All receives are posted before. */
+/* Takes messages and posts their receives again, until the host asks the kernel to end. @pre all receives are posted */
 WEFTIO_KERNEL void rdma_bench_take(WEFTIO_GLOBAL struct weftio_dev_rdma_recv* recv,
                                    WEFTIO_GLOBAL struct weftio_dev_buf_arr* buffers)
 {
@@ -46,7 +46,7 @@ WEFTIO_KERNEL void rdma_bench_take(WEFTIO_GLOBAL struct weftio_dev_rdma_recv* re
     }
 }
 
-/* Takes frames and gives their slots back, until the host wants an end. */
+/* Receives frames and releases their slots, until the host asks the kernel to end. */
 WEFTIO_KERNEL void rdma_bench_take_frames(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq)
 {
     weftio_u32 count, first;
@@ -58,7 +58,7 @@ WEFTIO_KERNEL void rdma_bench_take_frames(WEFTIO_GLOBAL struct weftio_dev_eth_rx
     }
 }
 
-/* Eight bytes and the number `trip` behind them. */
+/* Writes 8 bytes and the signal `trip` after them. */
 WEFTIO_FN weftio_s32 rdma_bench_hit(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma, struct weftio_dev_remote peer,
                                     struct weftio_dev_buf mine, weftio_u64 trip)
 {
@@ -72,8 +72,8 @@ WEFTIO_FN weftio_s32 rdma_bench_hit(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma, 
 }
 
 /*
- * One end of `trips` round trips. The one that begins notes in `taken_ns` how long each took; the other one, which has
- * none, answers. `right` counts the trips whose bytes were those of the trip.
+ * One end of `trips` round trips. The end that begins stores the duration of each in `taken_ns`; the other end answers,
+ * and its `taken_ns` is 0. `right` counts the trips whose bytes were correct.
  */
 WEFTIO_KERNEL void rdma_bench_ping_pong(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma, struct weftio_dev_remote peer,
                                         WEFTIO_GLOBAL struct weftio_dev_buf_arr* memory,
@@ -106,7 +106,7 @@ WEFTIO_KERNEL void rdma_bench_ping_pong(WEFTIO_GLOBAL struct weftio_dev_rdma* rd
     weftio_dev_rdma_commit_wait(rdma, RDMA_BENCH_PATIENCE_NS);
 }
 
-/* Sends the frame of buffer 0, with the number `trip` in it. */
+/* Sends the frame in buffer 0, with the number `trip` in it. */
 WEFTIO_FN weftio_s32 rdma_bench_throw(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, struct weftio_dev_buf frame,
                                       weftio_u64 trip)
 {
@@ -121,7 +121,7 @@ WEFTIO_FN weftio_s32 rdma_bench_throw(WEFTIO_GLOBAL struct weftio_dev_eth_txq* t
     return status;
 }
 
-/* As rdma_bench_ping_pong, with one bare frame each way. */
+/* As rdma_bench_ping_pong, with one Ethernet frame each way. */
 WEFTIO_KERNEL void rdma_bench_frame_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                                           WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                           WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,

@@ -16,14 +16,14 @@ namespace weftio::bench {
 
 namespace {
 
-/// What kernels note of their trips.
+/// Results that kernels store about their round trips.
 class notes {
  public:
     notes(const device& device, std::uint32_t trips)
         : trips_(trips), taken_(device.allocate(trips * sizeof(std::uint32_t), memory_kind::cpu_device)),
           right_(device.allocate(2 * sizeof(std::uint32_t), memory_kind::cpu_device))
     {}
-    /// nullptr for the end that answers
+    /// Durations of the trips; nullptr for the end that answers.
     std::uint32_t* taken_ns(unsigned end) const
     {
         return end == 0 ? static_cast<std::uint32_t*>(taken_.device_address()) : nullptr;
@@ -50,7 +50,7 @@ round_trips notes::sum_up(std::array<running_kernel, 2>& kernels) const
     return {.median_us = all[trips_ / 2] * 1e-3, .p99_us = all[trips_ - 1 - trips_ / 100] * 1e-3};
 }
 
-/// What one end of bare frames has.
+/// One end of round trips of Ethernet frames.
 struct frame_end {
     frame_end(const port& port, const weftio::port& peer, const device& device)
         : in(port, device, {.packets = 64, .verify_checksums = false}), out(port, device, {.entries = 64}),
@@ -58,7 +58,7 @@ struct frame_end {
     {
         auto* const header = static_cast<std::uint8_t*>(frame.cpu_address(0));
         std::ranges::copy(peer.mac(), header);
-        header[12] = 0x88, header[13] = 0xb5; // for experiments
+        header[12] = 0x88, header[13] = 0xb5; // EtherType for local experiments
     }
 
     eth_rxq in;

@@ -1,4 +1,4 @@
-// Messages a second: the calling thread is the kernel that posts them.
+// Message rates; the calling thread is the kernel that posts the messages.
 #pragma once
 
 #include <chrono>
@@ -10,17 +10,17 @@
 
 namespace weftio::bench {
 
-/// How one queue pair is kept busy.
+/// How the queue pairs are kept busy.
 struct stream_shape {
     double seconds = 0.3;
-    std::uint32_t in_flight = 512;     ///< entries of a queue pair, at most; as many as its ring has, or fewer
-    std::uint32_t burst = 32;          ///< of one commit
-    const rdma_place* turns = nullptr; ///< whose engines the calling thread runs, one turn each behind each commit
+    std::uint32_t in_flight = 512;     ///< most entries in flight of a queue pair; at most the size of its ring
+    std::uint32_t burst = 32;          ///< entries of one commit
+    const rdma_place* turns = nullptr; ///< not null: the calling thread runs its engines once after each commit
 };
 
 inline constexpr std::uint64_t patience_ns = 10'000'000'000;
 
-/// What was sent again, of all streams so far: a rate beside which there is much of it says little.
+/// Retransmissions of all streams so far. A rate with many retransmissions is not meaningful.
 struct repeats {
     std::uint64_t packets = 0, of = 0, timeouts = 0;
 };
@@ -34,7 +34,7 @@ inline double seconds_since(std::chrono::steady_clock::time_point begin)
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Waits until the queue has so much room. Runs the engines, where the calling thread does.
+/// Waits until `room` entries of the queue are free. Runs the engines meanwhile if `shape.turns` is set.
 inline void wait_for_room(const stream_shape& shape, weftio_dev_rdma* rdma, std::uint32_t room)
 {
     constexpr std::uint64_t at_once_ns = 1;
@@ -43,8 +43,9 @@ inline void wait_for_room(const stream_shape& shape, weftio_dev_rdma* rdma, std:
     require(weftio_dev_rdma_wait_room(rdma, room, patience_ns), "the wait for room");
 }
 
-/// Posts bursts to each queue in turn until the time is over, and waits until all is done. Returns messages a second.
-/// @param enqueue  status of (handle, position, number): writes the entry of a message
+/// Posts bursts to each queue in turn until the time is over, and waits until all are done. Returns messages per
+/// second.
+/// @param enqueue  called with (handle, position, number): writes the entry of a message and returns a status
 template <class Enqueue>
 double messages_a_second(std::span<const rdma_queue* const> queues, const stream_shape& shape, Enqueue&& enqueue)
 {

@@ -1,4 +1,6 @@
-/* What a soak runs for hours: kernels that forward or send at a rate. One lane; they end when the host says stop. */
+/*
+ * Kernels of the soak test, which forward or send at a rate for hours. One lane; they end when the host asks them to.
+ */
 #pragma once
 
 #include "weftio/device/eth_txq.h"
@@ -7,17 +9,18 @@
 #define SOAK_FRAME_BYTES 64
 
 struct soak_orders {
-    weftio_u64 moved;         /* packets so far: written by the kernel */
-    weftio_u64 ps_per_packet; /* forward: no faster than that; 0: as fast as it goes */
+    weftio_u64 moved;         /* packets so far; written by the kernel */
+    weftio_u64 ps_per_packet; /* forward: least time per packet; 0: as fast as possible */
     weftio_u64 start;         /* pace: value of the first wait */
-    weftio_u64 interval_ns;   /* pace: from frame to frame, less than a second; 0: all at once */
-    weftio_u32 ahead;         /* pace: pairs of wait and frame that may be under way at once, SOAK_BURST or more */
+    weftio_u64 interval_ns;   /* pace: time between frames, less than a second; 0: all waits have the same time */
+    weftio_u32 ahead;         /* pace: pairs of wait and frame that may be in flight at once, SOAK_BURST or more */
     weftio_u32 reserved;
 };
 
 /*
- * Sends packets from where they lie and gives slots back as sends complete. What a kernel before it has sent is done by
- * now.
+ * Sends packets from their receive slots and releases the slots as the sends complete.
+ *
+ * @pre all frames of an earlier kernel have been sent
  */
 WEFTIO_KERNEL void soak_forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                                 WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct soak_orders* orders)
@@ -40,7 +43,7 @@ WEFTIO_KERNEL void soak_forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
         }
         position += count;
         if (count) {
-            weftio_dev_eth_txq_commit_weak(txq, count); /* also when it says that the host wants an end */
+            weftio_dev_eth_txq_commit_weak(txq, count); /* commits also if it returns WEFTIO_DEV_ABORTED */
             weftio_dev_eth_txq_push(txq);
         }
         weftio_u32 done = weftio_dev_eth_txq_completed(txq) - origin;
@@ -53,7 +56,8 @@ WEFTIO_KERNEL void soak_forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
             weftio_relax(idle);
         const weftio_u64 due_ns = begin + moved * orders->ps_per_packet / 1000;
         for (weftio_u64 now; (now = weftio_dev_clock_ns(rxq->clock)) < due_ns && !weftio_dev_eth_rxq_aborted(rxq);)
-            weftio_relax(due_ns - now > 100000 ? 1 << 16 : 0); /* sleeps while there is time */
+            weftio_relax(due_ns - now > 100000 ? 1 << 16
+                                               : 0); /* sleeps if the next packet is due in more than 100 us */
     }
 }
 
@@ -72,7 +76,7 @@ WEFTIO_KERNEL void soak_pace(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                                  WEFTIO_DEV_SEND_NONE);
             when = weftio_dev_timestamp_add(when, orders->interval_ns);
         }
-        weftio_dev_eth_txq_commit_weak(txq, 2 * SOAK_BURST); /* also when it says that the host wants an end */
+        weftio_dev_eth_txq_commit_weak(txq, 2 * SOAK_BURST); /* commits also if it returns WEFTIO_DEV_ABORTED */
         weftio_dev_eth_txq_push(txq);
         moved += SOAK_BURST;
         weftio_store_release_sys_u64(&orders->moved, moved);

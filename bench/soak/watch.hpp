@@ -1,4 +1,4 @@
-// What is looked at every second of a soak.
+// Samples memory and counters once per second of a soak.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,18 @@ namespace weftio::bench {
 /// Counters by name, always in the same order.
 using counters = std::vector<std::pair<const char*, std::uint64_t>>;
 
-/// Bytes of memory that this process has, and whether its counters only grow.
+/// Resident memory of this process over time, and whether its counters only grow.
 class soak_watch {
  public:
     void look(const counters& now);
-    /// Names of counters that have gone back, with the values; empty when none has.
+    /// Names and values of counters that have decreased; empty if none has.
     const std::string& went_back() const noexcept { return went_back_; }
     std::size_t looks() const noexcept { return resident_.size(); }
 
-    /// Mean of the last tenth of the looks over the mean of the second tenth: in the first, things are still made.
+    /// Mean of the last tenth of the samples minus the mean of the second tenth. During the first tenth the program
+    /// still allocates.
     double growth_bytes() const;
-    /// Least squares over all but the first tenth.
+    /// Slope by least squares over all samples but the first tenth.
     double bytes_per_look() const;
     std::uint64_t last_resident_bytes() const { return resident_.empty() ? 0 : resident_.back(); }
 

@@ -15,7 +15,7 @@ struct embedded_kernel {
 
 } // namespace weftio::detail
 
-/// The symbol of kernel NAME. The linker names it when the build has forgotten the kernel.
+/// The symbol of kernel NAME. The linker reports it as undefined if the build does not add the kernel.
 #define WEFTIO_EMBEDDED_NAME(NAME) NAME##_needs_weftio_add_kernels
 
 #define WEFTIO_DECLARE_EMBEDDED(NAME)                                                                                  \

@@ -20,7 +20,7 @@
     [[maybe_unused]] static const weftio::kernel NAME##_kernel =                                                       \
         weftio::detail::make_kernel(#NAME, &NAME, WEFTIO_EMBEDDED_NAME(NAME), FILE)
 
-/// Whether its argument, WEFTIO_DEV_CHECKS, is a macro where this is used: then another text is left of it.
+/// Whether WEFTIO_DEV_CHECKS, the argument, is defined as a macro: then its expansion differs from its name.
 #define WEFTIO_ASKS_FOR_CHECKS(CHECKS) (!weftio::detail::is_same_text(WEFTIO_TEXT_OF(CHECKS), "WEFTIO_DEV_CHECKS"))
 #define WEFTIO_TEXT_OF(EXPANDED) #EXPANDED
 

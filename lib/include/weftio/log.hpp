@@ -1,4 +1,4 @@
-// The library's log. It prints nothing unless told to by `log_to_stderr` or WEFTIO_LOG.
+// The library's log. It prints nothing unless the program calls `log_to_stderr` or WEFTIO_LOG is set.
 #pragma once
 
 #include <functional>

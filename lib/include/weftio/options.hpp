@@ -15,16 +15,16 @@ enum class idle_policy {
     sleep, ///< spin briefly, then yield briefly, then sleep 20 us at a time: the default
     yield, ///< spin briefly, then yield
     busy,  ///< always spin: lowest latency
-    /// As `sleep`, but if the engine was kept from its core, because there are more threads than cores, it sleeps at
+    /// As `sleep`. But after the engine was kept from its core, because there are more threads than cores, it sleeps at
     /// once whenever it finds nothing to do, for up to one second: the threads that it serves may need its core.
     adaptive,
 };
 
-/// Who runs the engines.
+/// What runs the engines.
 enum class engine_mode {
     thread, ///< a thread for each engine
-    /// Receive and push calls of a CPU kernel, or port::turn(). Kernels on other devices drive no engine: beside them
-    /// the application calls port::turn().
+    /// Receive and push calls of a CPU kernel, or port::turn(). Kernels on other devices run no engine: the application
+    /// must call port::turn() for them.
     inline_worker,
 };
 
@@ -32,9 +32,9 @@ struct port_options {
     engine_mode mode = engine_mode::thread;
     idle_policy idle = idle_policy::sleep;
     /// Number of port queues in each direction, 1 to most_engines, each with an engine of its own. Engines share
-    /// nothing while they work. The port's hash distributes flows over the queues; eth_rxq and eth_txq tell at which
-    /// engine they are. In inline mode every engine must be driven, by kernels that use a queue there or by
-    /// port::turn(); packets of its port queue wait until then.
+    /// nothing while they work. The port's hash distributes flows over the queues; eth_rxq and eth_txq report their
+    /// engine. In inline mode every engine must be run, by kernels that use a queue there or by port::turn(); packets
+    /// of its port queue wait until then.
     unsigned engines = 1;
     static constexpr unsigned most_engines = 64;
     int core = -1; ///< core of the first engine's thread; engine n runs on core + n; -1: the system decides
@@ -45,57 +45,62 @@ struct port_options {
     /// Hold packets back while their queue is full, instead of dropping them. `automatic` does so for capture files,
     /// which can wait, unlike a wire. A held packet also holds those behind it, whatever their queue.
     enum class hold { automatic, on, off } hold_when_full = hold::automatic;
-    /// RDMA between two queue pairs of this port: copies go from memory to memory, and no packet is built. true:
-    /// packets are built and read as for another port, so that tests of the transport need one port only.
+    /// RDMA between two queue pairs of this port. false: bytes are copied from memory to memory, and no packet is
+    /// built. true: packets are built and parsed as for another port, so that tests of the transport need only one
+    /// port.
     bool rdma_by_packet = false;
     /// Path of a pcapng file to which every frame of the port is written whole, with its time and direction; empty:
     /// none. The file is created, or emptied unless another port writes to it: ports of several processes may share a
     /// file, in which each is an interface. The engines write the file themselves, so a slow file slows them down;
-    /// after a failed write, which the log reports, the port continues without the file. RDMA between two queue pairs
-    /// of the port uses packets (rdma_by_packet), and is in the file as sent and as received.
+    /// after a failed write, which the log reports, the port continues without the file. With `dump`, RDMA between two
+    /// queue pairs of the port uses packets (rdma_by_packet); each is in the file twice, as sent and as received.
     std::string dump{};
     std::uint16_t mtu = 0;                    ///< 68 to 16,362; 0: the driver's own
     std::vector<std::string> eal_arguments{}; ///< extra EAL arguments, used if this port starts EAL
 };
 
 struct dma_engine_options {
-    /// inline_worker: no thread. Each commit and each look of a wait of a CPU kernel, or of the host, is a turn; so is
-    /// dma_engine::turn(). What one turn leaves is for the next: who commits and does not wait calls turn().
+    /// inline_worker: no thread. The engine runs once in each commit and in each iteration of a wait, of a CPU kernel
+    /// or of the host, and in dma_engine::turn(). Work that one run leaves is done in the next: a program that commits
+    /// and does not wait must call turn().
     engine_mode mode = engine_mode::thread;
-    idle_policy idle = idle_policy::sleep; ///< as the next two, of the engine's thread
-    int core = -1;                         ///< -1: wherever the system puts it
+    idle_policy idle = idle_policy::sleep; ///< this and the next two options apply to the engine's thread
+    int core = -1;                         ///< -1: the system decides
     int realtime = 0;                      ///< as port_options::realtime
 };
 
 struct file_engine_options {
-    /// An operation that would fall (file_fall) fails with ENOTSUP instead, and an engine that would fall is not made.
-    /// The environment variable WEFTIO_FILE_STRICT=1 does the same for every engine.
+    /// true: an operation that would fall back to a slower way (file_fall) fails with ENOTSUP, and the constructor of
+    /// an engine that would fall back throws. The environment variable WEFTIO_FILE_STRICT=1 does the same for every
+    /// engine.
     bool strict = false;
-    /// The one way to use; none: the engine chooses. An engine whose way is unavailable is not made. `cufile` is
-    /// NVIDIA's library, by the path that WEFTIO_CUFILE_LIBRARY or the key weftio.cufile_library names, else where the
-    /// CUDA toolkit has it; it stays open until the process ends, and file_queue does not go by it.
+    /// The only way to use; none: the engine chooses. If the way is unavailable, the constructor of the engine throws.
+    /// `cufile` is NVIDIA's library, at the path in WEFTIO_CUFILE_LIBRARY or in the key weftio.cufile_library, else
+    /// where the CUDA toolkit installs it. The library stays open until the process ends, and file_queue does not use
+    /// it.
     file_way only = file_way::none;
     /// Parts that one batch, or one large call, has in flight: 1 to 4096; 0: the configuration's
     /// execution.max_io_queue_depth, else default_depth.
     unsigned depth = 0;
-    /// Of the pool that executes what does not go by io_uring: 1 to 256; 0: the configuration's
+    /// Threads of the pool that executes operations that do not use io_uring: 1 to 256; 0: the configuration's
     /// execution.max_io_threads, else default_threads. They are started when needed.
     unsigned threads = 0;
     static constexpr unsigned default_depth = 64, default_threads = 8;
     /// Larger transfers are split into parts of this size, which are in flight together: a power of two in
     /// 4 KiB .. 1 GiB.
     std::size_t part_bytes = std::size_t{1} << 20;
-    /// Transfers that are aligned, at least a part long and of files opened without O_DIRECT avoid the page cache: the
-    /// file opens its descriptor a second time. Slower for files that are in the page cache: docs/files.md says which
-    /// programs want it ("Past the page cache").
+    /// true: a transfer bypasses the page cache if it is aligned and at least one part long, also if the file was
+    /// opened without O_DIRECT; the engine opens the file a second time for this. Slower for files that are in the page
+    /// cache: docs/files.md says which programs benefit ("Past the page cache").
     bool reopen_direct = false;
-    /// Path of a cufile.json; empty: the file that WEFTIO_FILE_JSON, else CUFILE_ENV_PATH_JSON names, if any. What an
-    /// option says comes before the file. A key without effect is logged with the reason (docs/files-check.md); a wrong
-    /// value of a key that it reads is refused.
+    /// Path of a cufile.json; empty: the file that WEFTIO_FILE_JSON, else CUFILE_ENV_PATH_JSON names, if any. Options
+    /// override the file. A key without effect is logged with the reason (docs/files-check.md); a wrong value of a key
+    /// that the engine reads is refused.
     std::string configuration{};
-    engine_mode mode = engine_mode::thread; ///< as the next three, of the engine's thread, which serves file_queue only
+    /// This and the next three options apply to the engine's thread, which serves file_queue only.
+    engine_mode mode = engine_mode::thread;
     idle_policy idle = idle_policy::sleep;
-    int core = -1;    ///< -1: wherever the system puts it
+    int core = -1;    ///< -1: the system decides
     int realtime = 0; ///< as port_options::realtime
 };
 

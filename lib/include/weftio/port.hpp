@@ -39,8 +39,8 @@ class port {
     const std::string& spec() const noexcept;
     const std::string& driver() const noexcept; ///< "net_af_xdp", ...: for `iface:` the driver that worked
     std::array<std::uint8_t, 6> mac() const noexcept;
-    /// The longest packet that can be sent: the MTU of the kernel's interface behind the port, else the driver's;
-    /// limited to what the driver can take.
+    /// The longest packet that can be sent: the MTU of the kernel's interface behind the port, else of the driver; at
+    /// most what the driver can send.
     std::uint16_t mtu() const noexcept;
     /// Whether frames can leave now. For a kernel's interface: it is up and has a carrier; for other ports: the
     /// driver's link status. Any thread; never blocks.
@@ -52,14 +52,14 @@ class port {
     /// Whether a capture file has been read to its end and no packet of it is held; always false for other ports.
     bool exhausted() const noexcept;
     /// Whether the device, or the kernel interface behind it, has been removed, or an unplugged NIC waits for the port
-    /// to close. A running engine detects it within some 20 ms: send queues then fail and flush the entries that the
-    /// driver has not taken, and nothing is received any more.
+    /// to close. A running engine detects this within about 20 ms: send queues then fail and flush the entries that the
+    /// driver has not taken, and no packet is received any more.
     bool gone() const noexcept;
     /// Number of engines.
     unsigned engines() const noexcept;
     /// Inline mode: runs each engine once. Returns 0 when there was nothing to do, else a measure of the work done: the
     /// number of packets received, entries begun and entries completed (a sent frame counts twice). Any thread; threads
-    /// that drive the same engine wait for each other.
+    /// that run the same engine wait for each other.
     /// @throws weftio::error errc::invalid_argument the port has engine threads
     unsigned turn();
     /// Like turn(), for one engine.

@@ -29,13 +29,13 @@ const char* to_string(semaphore_status status) noexcept;
 #endif
 
 struct semaphore_options {
-    /// 1..2^20. Indices count freely and wrap at 2^32; unless `items` is a power of two, count on by
-    /// weftio_dev_semaphore_next(), which wraps where a round ends.
+    /// 1..2^20. Indices run freely and wrap at 2^32. If `items` is no power of two, increment indices by
+    /// weftio_dev_semaphore_next(), which wraps at the end of a round.
     std::uint32_t items = 1024;
     memory_kind kind = memory_kind::cpu_device; ///< memory of status and packet info, 16 bytes for each item
-    std::uint32_t custom_info_bytes = 0;        ///< bytes for each item, 0..2^20; each item's begin on a cache line
+    std::uint32_t custom_info_bytes = 0;        ///< custom info of each item, 0..2^20 bytes; it begins on a cache line
     memory_kind custom_info_kind = memory_kind::cpu_device;
-    std::optional<bool> cpu_access{}; ///< left out: as the memory kinds allow
+    std::optional<bool> cpu_access{}; ///< empty: if the memory kinds allow it
     bool check_transitions = WEFTIO_DEBUG_BUILD;
 };
 
@@ -72,7 +72,7 @@ class semaphore {
  public:
     /// @throws weftio::error
     ///     - `errc::invalid_argument` `items` is not in 1..2^20, or `custom_info_bytes` is above 2^20
-    ///     - `errc::not_reachable`    `cpu_access` is true and a kind is memory_kind::device, which only kernels see
+    ///     - `errc::not_reachable`    `cpu_access` is true and a kind is memory_kind::device, which only kernels access
     ///     - `errc::not_supported`    the device has no memory of that kind
     ///     - `errc::out_of_memory`
     explicit semaphore(const device& device, semaphore_options options = {});
@@ -97,9 +97,9 @@ class semaphore {
     /// Custom info of item `index`; nullptr if items have none.
     void* get_custom_info(std::uint32_t index) const;
 
-    /// Calls `visit(index, count, first, custom_info)` for each READY item in order, starting with the oldest unvisited
-    /// one, and sets the item FREE afterwards. Stops at the first item that is not READY, or after one round of the
-    /// semaphore.
+    /// Calls `visit(index, count, first, custom_info)` for each READY item in order, starting with the oldest item that
+    /// has not been visited, and sets the item FREE afterwards. Stops at the first item that is not READY, or after one
+    /// round of the semaphore.
     ///
     /// `custom_info` is a `void*`: nullptr if items have none, or one that the CPU cannot access. An item whose visit
     /// throws stays READY and is visited again.
@@ -129,7 +129,7 @@ class semaphore {
 template <class Visitor>
 std::uint32_t semaphore::for_each_ready(Visitor&& visit)
 {
-    const weftio_dev_semaphore items = view(); // a copy, so that no store of an item makes its fields be read again
+    const weftio_dev_semaphore items = view(); // a copy, so that stores to items do not force a reload of its fields
     std::uint32_t& from = oldest();
     std::uint32_t index = from, visited = 0, count = 0, first = 0;
 

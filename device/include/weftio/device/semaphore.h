@@ -21,7 +21,7 @@
 #include "weftio/device/handle.h"
 #include "weftio/device/queue/control.h"
 
-/** What an item is. Others than these are refused where transitions are checked. */
+/** Status of an item. Other values are refused if transitions are checked. */
 enum weftio_dev_semaphore_status {
     WEFTIO_DEV_SEMAPHORE_FREE = 0,
     WEFTIO_DEV_SEMAPHORE_READY = 1,
@@ -30,7 +30,7 @@ enum weftio_dev_semaphore_status {
     WEFTIO_DEV_SEMAPHORE_ERROR = 4
 };
 
-/** Four to a cache line, which travel together: from core to core faster than a line each (bench/semaphore). */
+/** Four items share a cache line: from core to core this is faster than a line for each item (bench/semaphore). */
 struct weftio_dev_semaphore_item {
     weftio_u32 status;
     weftio_u32 count; /**< packets */
@@ -53,15 +53,15 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore_illegal) == 64, "host an
 /** Made by the host class `semaphore`; read-only for kernels, which use it through the functions below only. */
 struct weftio_dev_semaphore {
     weftio_u32 abi;  /**< WEFTIO_DEV_ABI_SEMAPHORE */
-    weftio_u32 mask; /**< items - 1, if that is a power of two less 1; else all bits */
+    weftio_u32 mask; /**< items - 1 if `items` is a power of two; else all bits */
     WEFTIO_GLOBAL struct weftio_dev_semaphore_item *items;
-    WEFTIO_GLOBAL weftio_u8 *custom_info; /**< of item 0; 0 where items have none */
+    WEFTIO_GLOBAL weftio_u8 *custom_info; /**< custom info of item 0; 0 if items have none */
     WEFTIO_GLOBAL struct weftio_dev_control *control;
     const WEFTIO_GLOBAL struct weftio_dev_clock *clock;
     WEFTIO_GLOBAL struct weftio_dev_semaphore_illegal *illegal; /**< 0: transitions are not checked */
     weftio_u32 custom_info_stride_bytes;
     weftio_u32 count;
-    weftio_u32 end; /**< behind the last index: the highest multiple of count below 2^32; 0: 2^32 */
+    weftio_u32 end; /**< one past the last index: the largest multiple of `count` up to 2^32; 0: 2^32 */
     weftio_u32 reserved;
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore) == (WEFTIO_DEV_ABI_SEMAPHORE & 0xffffu),
@@ -84,7 +84,7 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_is_legal(weftio_u32 from, weftio_u32 t
            (WEFTIO_DEV_SEMAPHORE_LEGAL >> (from * 5 + to) & 1);
 }
 
-/** Which item `index` is: 0 .. items - 1. Never blocks; divides only where `items` is no power of two. */
+/** The item of `index`: index % items. Never blocks; divides only if `items` is no power of two. */
 WEFTIO_FN weftio_u32 weftio_dev_semaphore_slot(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                weftio_u32 index)
 {
@@ -99,7 +99,7 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_slot(const WEFTIO_GLOBAL struct weftio
     return index < count ? index : index % count;
 }
 
-/** The index behind `index`, whose item follows: index + 1, or 0 where no more rounds fit. Never blocks. */
+/** The index after `index`: index + 1, or 0 if another round does not fit below 2^32. Never blocks. */
 WEFTIO_FN weftio_u32 weftio_dev_semaphore_next(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                weftio_u32 index)
 {
@@ -160,7 +160,10 @@ WEFTIO_FN void weftio_dev_semaphore_record(WEFTIO_GLOBAL struct weftio_dev_semap
     weftio_store_release_sys_u32(&illegal->recorded, 1);
 }
 
-/** 1 when `item`, the one at `index`, may not go to `to` and transitions are checked, which is then counted. */
+/**
+ * Whether transitions are checked and `item`, the item of `index`, must not go to status `to`: 1 or 0. Counts the
+ * refused transition.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(WEFTIO_GLOBAL struct weftio_dev_semaphore_illegal *illegal,
                                                   const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item,
                                                   weftio_u32 index, weftio_u32 to)
@@ -216,8 +219,8 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_packet_info(const WEFTIO_GLOBAL st
  * Packet info of item `index` if its status is `status`. Never blocks, and works after an abort too: a kernel that must
  * end can still empty a semaphore.
  *
- * @param[out] count  unchanged unless WEFTIO_DEV_OK, as is `first`
- * @return WEFTIO_DEV_OK, or WEFTIO_DEV_NOT_FOUND when the status is another
+ * @param[out] count  packets; unchanged unless WEFTIO_DEV_OK is returned, as is `first`
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_NOT_FOUND the item has another status
  */
 WEFTIO_FN weftio_s32
 weftio_dev_semaphore_get_packet_info_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
@@ -244,7 +247,7 @@ weftio_dev_semaphore_get_custom_info_addr(const WEFTIO_GLOBAL struct weftio_dev_
            (weftio_u64)weftio_dev_semaphore_slot(semaphore, index) * semaphore->custom_info_stride_bytes;
 }
 
-/** Whether the time of a wait is up: WEFTIO_DEV_TIMEOUT or WEFTIO_DEV_NOT_FOUND. It starts to run at the first call. */
+/** WEFTIO_DEV_TIMEOUT if the timeout of a wait has passed, else WEFTIO_DEV_NOT_FOUND. It starts at the first call. */
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_late(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                weftio_u64 timeout_ns, weftio_u64 *deadline_ns)
 {
@@ -257,10 +260,13 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_late(const WEFTIO_GLOBAL struct weftio
     return now_ns >= *deadline_ns ? WEFTIO_DEV_TIMEOUT : WEFTIO_DEV_NOT_FOUND;
 }
 
-/** Items that are there at once leave a trace only so often: both sides write the same line. */
+/**
+ * A wait that succeeds at once leaves a trace only for one item in this many: producer and consumer write the trace to
+ * the same cache line.
+ */
 #define WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS 64u
 
-/** Waits until `item`, the one at `index`, has status `status`: weftio_dev_semaphore_wait_status. */
+/** Waits until `item`, the item of `index`, has status `status`; see weftio_dev_semaphore_wait_status. */
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_item(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                     const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item,
                                                     weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns)
@@ -299,7 +305,7 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct
                                           timeout_ns);
 }
 
-/** Waits as weftio_dev_semaphore_wait_status, then reads packet info, which changes nothing unless WEFTIO_DEV_OK. */
+/** Like weftio_dev_semaphore_wait_status; then reads packet info. `count` and `first` change only on WEFTIO_DEV_OK. */
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_packet_info(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                            weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns,
                                                            weftio_u32 *count, weftio_u32 *first)

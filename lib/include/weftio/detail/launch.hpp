@@ -1,4 +1,4 @@
-// How device::launch() makes one request of a kernel and its arguments: for device.hpp, and not for applications.
+// Builds the launch request of device::launch() from a kernel and its arguments. For device.hpp, not for applications.
 #pragma once
 
 #include <cstddef>
@@ -40,35 +40,37 @@ class lifeline {
     virtual const device_backend& backend() const noexcept = 0;
     /// A line such as "eth_rxq 0 on pcap:builtin: 1024 posted, 36 delivered, 0 out_of_buffer".
     virtual std::string describe() const = 0;
-    /// Makes the NIC stop using the ring: what it has not completed is flushed. Blocks for up to one engine iteration.
+    /// Makes the NIC stop using the ring: entries that it has not completed are flushed. Blocks for up to one engine
+    /// iteration.
     virtual void quiesce() = 0;
 };
 
-/// A launch without its types, for the OpenCL and CUDA back ends, and with a call for the CPU.
+/// A launch with the types of its arguments erased, for the OpenCL and CUDA back ends, and a callable for the CPU.
 struct launch_request {
     struct argument {
         const void* value;
         std::size_t bytes;
         bool pointer;
-        std::uint32_t abi; ///< of a pointer to a handle: the first word that this shall have; else 0
+        std::uint32_t abi; ///< for a pointer to a handle: the first word that the handle must have; else 0
     };
     const char* name;
     std::string_view source;
     std::string_view cuda_image;
     grid shape;
-    std::vector<argument> arguments;           ///< valid only during device_backend::launch()
-    std::function<void()> call;                ///< runs one lane on the CPU; owns copies of the arguments
-    std::vector<weftio_dev_control*> controls; ///< of the arguments; a back end raises `abort` when a block faults
-    std::vector<std::shared_ptr<lifeline>>
-        lines;             ///< of the arguments; a back end keeps them until the kernel has ended
-    const char* file = ""; ///< name of the header that `source` holds
+    std::vector<argument> arguments; ///< valid only during device_backend::launch()
+    std::function<void()> call;      ///< runs one lane on the CPU; owns copies of the arguments
+    /// Control blocks of the arguments; a back end raises their abort flags when a block faults.
+    std::vector<weftio_dev_control*> controls;
+    /// Lifelines of the arguments; a back end holds them until the kernel has ended.
+    std::vector<std::shared_ptr<lifeline>> lines;
+    const char* file = ""; ///< name of the header whose text is `source`
 };
 
 } // namespace devices
 
 namespace detail {
 
-/// The first word of handles of a kind, as the headers know it that this is compiled with; 0: no handle.
+/// The first word of handles of type T, in the version of the headers that this is compiled with; 0: T is no handle.
 template <class T>
 inline constexpr std::uint32_t abi_of = 0;
 template <>
@@ -99,18 +101,18 @@ decltype(auto) kernel_argument(T& object)
         return object;
 }
 
-/// Whether a kernel's parameter can be made of what launch() was given.
+/// Whether an argument of launch() can be converted to a parameter of the kernel.
 template <class Parameter, class Argument>
 concept fits = requires(Argument& argument)
 {
     static_cast<Parameter>(kernel_argument(argument));
 };
 
-/// Whether an argument lives longer than the line of the launch, if it has to.
+/// Whether an argument outlives the launch statement, if it must: a host object must not be a temporary.
 template <class Argument>
 constexpr bool stays = std::is_lvalue_reference_v<Argument> || !exported<std::remove_reference_t<Argument>>;
 
-/// What a launch is refused for, in words.
+/// Compile-time checks of a launch, each with its error message.
 template <class... Parameters>
 struct parameters_of {
     static_assert((std::is_trivially_copyable_v<Parameters> && ...),
@@ -130,7 +132,7 @@ struct parameters_of {
     }
 };
 
-/// A host object with a lifeline: its queue is watched, described, and stopped at the NIC with the kernel.
+/// A host object with a lifeline: a watchdog observes and describes it, and stops the NIC's use of it.
 template <class T>
 concept watchable = stoppable<T> && requires(const T& object)
 {

@@ -1,8 +1,8 @@
 /**
  * Platform list for C++20 on a CPU. See platform.h for what each name promises.
  *
- * A block is a thread; its lanes are fibers of that thread. A thread that no launch started (a test, an application
- * thread that drives a queue itself) is a block of one lane.
+ * A block is a thread; its lanes are fibers of that thread. A thread that was not started by a launch (of a test, or of
+ * an application that uses a queue itself) is a block of one lane.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ typedef std::int64_t weftio_s64;
 #define WEFTIO_SHARED static thread_local
 #define WEFTIO_STATIC_ASSERT(condition, text) static_assert(condition, text)
 
-/** What the fiber scheduler of a block with several lanes offers to its lanes. A block of one lane has none. */
+/** Interface of the fiber scheduler of a block with several lanes. A block of one lane has no scheduler. */
 struct weftio_cpu_scheduler {
     enum class scope { warp, block };
     virtual void barrier(scope over) = 0;
@@ -45,7 +45,7 @@ struct weftio_cpu_scheduler {
     ~weftio_cpu_scheduler() = default;
 };
 
-/** The lane that runs now, in this thread. The scheduler rewrites it at every switch. */
+/** The lane that runs now in this thread. The scheduler rewrites it at every switch of fibers. */
 struct weftio_cpu_lane {
     weftio_u32 lane = 0;
     weftio_u32 block_lanes = 1;
@@ -72,7 +72,7 @@ WEFTIO_FN weftio_u64 weftio_load_acquire_sys_u64(const weftio_u64 *address)
 {
     return __atomic_load_n(address, __ATOMIC_ACQUIRE);
 }
-/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+/** Loads four consecutive words, 16-byte aligned; orders nothing and may be torn. */
 WEFTIO_FN void weftio_load_x4(const weftio_u32 *address, weftio_u32 *a, weftio_u32 *b, weftio_u32 *c, weftio_u32 *d)
 {
     *a = address[0];
@@ -98,16 +98,17 @@ WEFTIO_FN void weftio_store_release_sys_u64(weftio_u64 *address, weftio_u64 valu
 {
     __atomic_store_n(address, value, __ATOMIC_RELEASE);
 }
-/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+/** Stores four consecutive words, 16-byte aligned; orders nothing and may be torn. */
 WEFTIO_FN void weftio_store_x4(weftio_u32 *address, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
 {
-    /* Two words at a time, as the NIC reads them; atomic only so that the compiler does not make a shuffle of it. */
+    /* Two words at a time, as the NIC reads them; atomic only to keep the compiler from using a vector shuffle. */
     typedef weftio_u64 __attribute__((may_alias)) two_words;
     __atomic_store_n((two_words *)address, (weftio_u64)b << 32 | a, __ATOMIC_RELAXED);
     __atomic_store_n((two_words *)(address + 2), (weftio_u64)d << 32 | c, __ATOMIC_RELAXED);
 }
 /**
- * Rings a doorbell: everything written before is visible to the NIC first, write-combining mappings are flushed after.
+ * Rings a doorbell. All earlier writes are visible to the NIC before the doorbell; write-combining mappings are flushed
+ * after it.
  */
 WEFTIO_FN void weftio_store_doorbell_u64(weftio_u64 *address, weftio_u64 value)
 {
@@ -129,7 +130,7 @@ WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(weftio_u32 *address, weftio_u3
 {
     return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
 }
-/** Stores `desired` if `*address` is `expected`. Returns what was there. */
+/** Stores `desired` if `*address` is `expected`. Returns the value before. */
 WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
 {
     __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -145,7 +146,8 @@ WEFTIO_FN void weftio_xor_release_u32(weftio_u32 *address, weftio_u32 bits)
 }
 
 /*
- * 5. fence; here the loads before it acquire by themselves, which costs nothing and is what ThreadSanitizer understands
+ * 5. fence; here the loads in front of it are acquire loads, which cost nothing more and which ThreadSanitizer
+ * understands
  */
 WEFTIO_FN weftio_u32 weftio_load_fenced_u32(const weftio_u32 *address)
 {
@@ -171,7 +173,7 @@ WEFTIO_FN weftio_u32 weftio_trailing_ones_u32(weftio_u32 value)
     return ~value ? (weftio_u32)__builtin_ctz(~value) : 32;
 }
 
-/* 7. who am I */
+/* 7. identity */
 #define WEFTIO_WARP_LANES 32u
 
 WEFTIO_FN weftio_u32 weftio_lane()
@@ -202,7 +204,7 @@ WEFTIO_FN weftio_u32 weftio_warp_lanes()
     return rest < WEFTIO_WARP_LANES ? rest : WEFTIO_WARP_LANES;
 }
 
-/* 8. together */
+/* 8. collectives */
 WEFTIO_FN void weftio_block_barrier()
 {
     if (weftio_cpu_this_lane.scheduler)
@@ -214,7 +216,8 @@ WEFTIO_FN void weftio_warp_barrier()
         weftio_cpu_this_lane.scheduler->barrier(weftio_cpu_scheduler::scope::warp);
 }
 /**
- * Sum of every lane's `value`, given to every lane. A barrier. `scratch` is used on platforms that need memory for it.
+ * Sum of `value` over all lanes of the block, returned to every lane. Also a barrier. `scratch` is used on platforms
+ * that need memory for the sum.
  */
 WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, weftio_u32 *scratch)
 {
@@ -228,7 +231,7 @@ WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
     return scheduler ? scheduler->sum(weftio_cpu_scheduler::scope::warp, value) : value;
 }
 
-/** The lanes that happen to make a call together, with equal keys: `rank` of `count`. Here every lane is alone. */
+/** The lanes that execute a call together with equal keys: this lane is `rank` of `count`. Here every lane is alone. */
 struct weftio_peers {
     weftio_u32 rank;
     weftio_u32 count;
@@ -240,15 +243,15 @@ WEFTIO_FN struct weftio_peers weftio_find_peers(weftio_u64 key)
     (void)key;
     return alone;
 }
-/** The value of rank 0, given to every peer. */
+/** The value of rank 0, returned to every peer. */
 WEFTIO_FN weftio_u32 weftio_of_first_peer(struct weftio_peers peers, weftio_u32 value)
 {
     (void)peers;
     return value;
 }
 /**
- * The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them
- * afterwards.
+ * Bitwise OR of the values of all peers, returned to every peer. Also a barrier: all peers see afterwards what each
+ * peer wrote before.
  */
 WEFTIO_FN weftio_u32 weftio_or_of_peers(struct weftio_peers peers, weftio_u32 value)
 {
@@ -259,7 +262,7 @@ WEFTIO_FN weftio_u32 weftio_or_of_peers(struct weftio_peers peers, weftio_u32 va
 /* 9. waiting */
 #define WEFTIO_HAS_TIMER 1
 
-/** One step of a wait that has found nothing `attempt` times: spin first, then let other lanes and threads run. */
+/** One step of a wait that has failed `attempt` times: spins first, later lets other lanes and threads run. */
 WEFTIO_FN void weftio_relax(weftio_u32 attempt)
 {
     if (weftio_cpu_this_lane.scheduler)
@@ -276,7 +279,7 @@ WEFTIO_FN void weftio_relax(weftio_u32 attempt)
         std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
 }
-/** Monotonic nanoseconds; only differences mean anything. */
+/** Monotonic nanoseconds; only differences are meaningful. */
 WEFTIO_FN weftio_u64 weftio_timer_ns()
 {
     auto since = std::chrono::steady_clock::now().time_since_epoch();

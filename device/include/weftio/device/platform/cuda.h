@@ -1,7 +1,8 @@
 /**
  * Platform list for CUDA C++ (PTX ISA 8.2 or newer, sm_70 or newer). See platform.h for what each name promises.
  *
- * Every `asm volatile` that orders memory has a "memory" clobber, so that the compiler keeps the order the PTX states.
+ * Every `asm volatile` that orders memory has a "memory" clobber, so that the compiler keeps the order that the PTX
+ * specifies.
  */
 #pragma once
 
@@ -47,7 +48,7 @@ WEFTIO_FN weftio_u64 weftio_load_acquire_sys_u64(const weftio_u64 *address)
     asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
     return value;
 }
-/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+/** Loads four consecutive words, 16-byte aligned; orders nothing and may be torn. */
 WEFTIO_FN void weftio_load_x4(const weftio_u32 *address, weftio_u32 *a, weftio_u32 *b, weftio_u32 *c, weftio_u32 *d)
 {
     uint4 words = *reinterpret_cast<const uint4 *>(address);
@@ -74,12 +75,12 @@ WEFTIO_FN void weftio_store_release_sys_u64(weftio_u64 *address, weftio_u64 valu
 {
     asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(address), "l"((unsigned long long)value) : "memory");
 }
-/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+/** Stores four consecutive words, 16-byte aligned; orders nothing and may be torn. */
 WEFTIO_FN void weftio_store_x4(weftio_u32 *address, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
 {
     *reinterpret_cast<uint4 *>(address) = make_uint4(a, b, c, d);
 }
-/** Rings a doorbell: everything written before is visible to the NIC first. */
+/** Rings a doorbell. All earlier writes are visible to the NIC before the doorbell. */
 WEFTIO_FN void weftio_store_doorbell_u64(weftio_u64 *address, weftio_u64 value)
 {
     asm volatile("fence.acq_rel.sys;" ::: "memory");
@@ -100,7 +101,7 @@ WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(weftio_u32 *address, weftio_u3
     asm volatile("atom.relaxed.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(value) : "memory");
     return before;
 }
-/** Stores `desired` if `*address` is `expected`. Returns what was there. */
+/** Stores `desired` if `*address` is `expected`. Returns the value before. */
 WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
 {
     weftio_u32 before;
@@ -149,7 +150,7 @@ WEFTIO_FN weftio_u32 weftio_trailing_ones_u32(weftio_u32 value)
     return (weftio_u32)__clz((int)__brev(~value));
 }
 
-/* 7. who am I */
+/* 7. identity */
 #define WEFTIO_WARP_LANES 32u
 
 WEFTIO_FN weftio_u32 weftio_lane()
@@ -183,7 +184,7 @@ WEFTIO_FN weftio_u32 weftio_cuda_warp_mask()
     return weftio_warp_lanes() == 32 ? 0xffffffffu : (1u << weftio_warp_lanes()) - 1;
 }
 
-/* 8. together */
+/* 8. collectives */
 WEFTIO_FN void weftio_block_barrier()
 {
     __syncthreads();
@@ -205,7 +206,8 @@ WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
 #endif
 }
 /**
- * Sum of every lane's `value`, given to every lane. A barrier. `scratch` is used on platforms that need memory for it.
+ * Sum of `value` over all lanes of the block, returned to every lane. Also a barrier. `scratch` is used on platforms
+ * that need memory for the sum.
  */
 WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, weftio_u32 *scratch)
 {
@@ -223,7 +225,7 @@ WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, weftio_u32 *scratch)
     return sum;
 }
 
-/** The lanes of a warp that happen to make a call together, with equal keys: `rank` of `count`. */
+/** The lanes of a warp that execute a call together with equal keys: this lane is `rank` of `count`. */
 struct weftio_peers {
     weftio_u32 rank;
     weftio_u32 count;
@@ -235,14 +237,14 @@ WEFTIO_FN weftio_peers weftio_find_peers(weftio_u64 key)
     asm("mov.u32 %0, %%lanemask_lt;" : "=r"(below));
     return {(weftio_u32)__popc(mask & below), (weftio_u32)__popc(mask), mask};
 }
-/** The value of rank 0, given to every peer. */
+/** The value of rank 0, returned to every peer. */
 WEFTIO_FN weftio_u32 weftio_of_first_peer(weftio_peers peers, weftio_u32 value)
 {
     return __shfl_sync(peers.mask, value, __ffs((int)peers.mask) - 1);
 }
 /**
- * The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them
- * afterwards.
+ * Bitwise OR of the values of all peers, returned to every peer. Also a barrier: all peers see afterwards what each
+ * peer wrote before.
  */
 WEFTIO_FN weftio_u32 weftio_or_of_peers(weftio_peers peers, weftio_u32 value)
 {
@@ -260,13 +262,13 @@ WEFTIO_FN weftio_u32 weftio_or_of_peers(weftio_peers peers, weftio_u32 value)
 /* 9. waiting */
 #define WEFTIO_HAS_TIMER 1
 
-/** One step of a wait that has found nothing `attempt` times. */
+/** One step of a wait that has failed `attempt` times. */
 WEFTIO_FN void weftio_relax(weftio_u32 attempt)
 {
     if (attempt > 4096)
         __nanosleep(200);
 }
-/** Nanoseconds; only differences mean anything. */
+/** Nanoseconds; only differences are meaningful. */
 WEFTIO_FN weftio_u64 weftio_timer_ns()
 {
     unsigned long long value;

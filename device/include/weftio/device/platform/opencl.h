@@ -2,8 +2,9 @@
  * Platform list for OpenCL C 3.0. See platform.h for what each name promises.
  *
  * A block is a work-group, a lane a work-item. A launch of one lane is compiled with WEFTIO_OPENCL_ONE_LANE, which
- * takes its barriers away: PoCL 3.1 fails on barriers that a size of one makes conditional. Sub-groups are optional in
- * OpenCL and PoCL has none, so a warp is one work-item here: code written with weftio_warp_lanes() runs unchanged.
+ * removes its barriers: PoCL 3.1 fails on barriers that a work-group size of one makes conditional. Sub-groups are
+ * optional in OpenCL and PoCL has none. A warp is therefore one work-item: code that uses weftio_warp_lanes() runs
+ * unchanged.
  * `memory_scope_device` is the widest scope that PoCL 3.1 declares; on a device that shares fine-grained SVM with the
  * host it covers the host threads too.
  */
@@ -46,7 +47,7 @@ WEFTIO_FN weftio_u64 weftio_load_acquire_sys_u64(const __global weftio_u64 *addr
 {
     return atomic_load_explicit((volatile __global atomic_ulong *)address, memory_order_acquire, WEFTIO_SCOPE_SYS);
 }
-/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+/** Loads four consecutive words, 16-byte aligned; orders nothing and may be torn. */
 WEFTIO_FN void weftio_load_x4(const __global weftio_u32 *address, weftio_u32 *a, weftio_u32 *b, weftio_u32 *c,
                               weftio_u32 *d)
 {
@@ -74,12 +75,12 @@ WEFTIO_FN void weftio_store_release_sys_u64(__global weftio_u64 *address, weftio
 {
     atomic_store_explicit((volatile __global atomic_ulong *)address, value, memory_order_release, WEFTIO_SCOPE_SYS);
 }
-/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+/** Stores four consecutive words, 16-byte aligned; orders nothing and may be torn. */
 WEFTIO_FN void weftio_store_x4(__global weftio_u32 *address, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
 {
     *(__global uint4 *)address = (uint4)(a, b, c, d);
 }
-/** Rings a doorbell: everything written before is visible to the NIC first. */
+/** Rings a doorbell. All earlier writes are visible to the NIC before the doorbell. */
 WEFTIO_FN void weftio_store_doorbell_u64(__global weftio_u64 *address, weftio_u64 value)
 {
     weftio_store_release_sys_u64(address, value);
@@ -97,7 +98,7 @@ WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(__global weftio_u32 *address, 
     return atomic_fetch_add_explicit((volatile __global atomic_uint *)address, value, memory_order_relaxed,
                                      memory_scope_device);
 }
-/** Stores `desired` if `*address` is `expected`. Returns what was there. */
+/** Stores `desired` if `*address` is `expected`. Returns the value before. */
 WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(__global weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
 {
     atomic_compare_exchange_strong_explicit((volatile __global atomic_uint *)address, &expected, desired,
@@ -115,7 +116,7 @@ WEFTIO_FN void weftio_xor_release_u32(__global weftio_u32 *address, weftio_u32 b
                               memory_scope_device);
 }
 
-/* 5. fence; here the loads before it acquire by themselves */
+/* 5. fence; here the loads in front of it are acquire loads */
 WEFTIO_FN weftio_u32 weftio_load_fenced_u32(const __global weftio_u32 *address)
 {
     return weftio_load_acquire_u32(address);
@@ -140,7 +141,7 @@ WEFTIO_FN weftio_u32 weftio_trailing_ones_u32(weftio_u32 value)
     return ctz(~value);
 }
 
-/* 7. who am I */
+/* 7. identity */
 #define WEFTIO_WARP_LANES 1u
 
 #ifdef WEFTIO_OPENCL_ONE_LANE
@@ -179,10 +180,13 @@ WEFTIO_FN weftio_u32 weftio_warp_lanes(void)
     return 1;
 }
 
-/* 8. together */
+/* 8. collectives */
 #ifdef WEFTIO_OPENCL_ONE_LANE
 WEFTIO_FN void weftio_block_barrier(void) {}
-/** Sum of every lane's `value`, given to every lane. A barrier. `scratch` is one word that only this block uses. */
+/**
+ * Sum of `value` over all lanes of the block, returned to every lane. Also a barrier. `scratch` is one word that only
+ * this block uses.
+ */
 WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, __global weftio_u32 *scratch)
 {
     (void)scratch;
@@ -193,8 +197,8 @@ WEFTIO_FN void weftio_block_barrier(void)
 {
     work_group_barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 #ifdef POCL_DEVICE_ADDRESS_BITS
-    /* Keeps PoCL from taking a loop's head for the barrier: 3.1 then shares a lane's count among all lanes, 6.0 never
-     * ends. No processor has an instruction for it. */
+    /* Keeps PoCL from mistaking the head of a loop for the barrier: PoCL 3.1 would then share one lane's loop count
+     * among all lanes, and PoCL 6.0 would never end. The fence compiles to no instruction. */
     atomic_work_item_fence(CLK_LOCAL_MEM_FENCE, memory_order_acquire, memory_scope_work_item);
 #endif
 }
@@ -216,7 +220,7 @@ WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
     return value;
 }
 
-/** The lanes that happen to make a call together, with equal keys: `rank` of `count`. Here every lane is alone. */
+/** The lanes that execute a call together with equal keys: this lane is `rank` of `count`. Here every lane is alone. */
 struct weftio_peers {
     weftio_u32 rank;
     weftio_u32 count;
@@ -228,15 +232,15 @@ WEFTIO_FN struct weftio_peers weftio_find_peers(weftio_u64 key)
     (void)key;
     return alone;
 }
-/** The value of rank 0, given to every peer. */
+/** The value of rank 0, returned to every peer. */
 WEFTIO_FN weftio_u32 weftio_of_first_peer(struct weftio_peers peers, weftio_u32 value)
 {
     (void)peers;
     return value;
 }
 /**
- * The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them
- * afterwards.
+ * Bitwise OR of the values of all peers, returned to every peer. Also a barrier: all peers see afterwards what each
+ * peer wrote before.
  */
 WEFTIO_FN weftio_u32 weftio_or_of_peers(struct weftio_peers peers, weftio_u32 value)
 {
@@ -247,7 +251,7 @@ WEFTIO_FN weftio_u32 weftio_or_of_peers(struct weftio_peers peers, weftio_u32 va
 /* 9. waiting: OpenCL C has no clock; weftio_dev_clock (clock.h) reads one that the host keeps */
 #define WEFTIO_HAS_TIMER 0
 
-/** One step of a wait that has found nothing `attempt` times. */
+/** One step of a wait that has failed `attempt` times. */
 WEFTIO_FN void weftio_relax(weftio_u32 attempt)
 {
     (void)attempt;
