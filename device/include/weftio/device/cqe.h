@@ -96,7 +96,13 @@ WEFTIO_FN weftio_u32 weftio_cqe_wqe_counter(weftio_u32 publication)
 {
     return weftio_swap16((weftio_u16)publication);
 }
-/** Syndrome of an error completion. The NIC may overwrite a collapsed one meanwhile, so one load takes all of it. */
+/**
+ * Syndrome of an error completion: why a wait returned WEFTIO_DEV_QUEUE_ERROR. Never blocks. The NIC may overwrite a
+ * collapsed completion meanwhile, so one load takes all of it.
+ *
+ * @pre the opcode is an error's, or a call has returned WEFTIO_DEV_QUEUE_ERROR: other completions have a time there
+ * @return enum weftio_syndrome
+ */
 WEFTIO_FN weftio_u32 weftio_cqe_syndrome(const WEFTIO_GLOBAL struct weftio_cqe *cqe)
 {
     return (weftio_u32)(weftio_swap64(weftio_load_acquire_sys_u64(&cqe->timestamp_be)) & 0xffu);
