@@ -20,8 +20,6 @@ const char* function_name(std::uint32_t function)
     switch (function) {
         case WEFTIO_DEV_FUNCTION_NONE: return "none";
         case WEFTIO_DEV_FUNCTION_RECEIVE: return "receive";
-        case WEFTIO_DEV_FUNCTION_RELEASE: return "release";
-        case WEFTIO_DEV_FUNCTION_ENQUEUE: return "enqueue";
         case WEFTIO_DEV_FUNCTION_COMMIT: return "commit";
         case WEFTIO_DEV_FUNCTION_PUSH: return "push";
         case WEFTIO_DEV_FUNCTION_POLL: return "poll";

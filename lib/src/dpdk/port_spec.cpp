@@ -134,10 +134,7 @@ port_spec interface_spec(std::string_view spec, const std::string& name, unsigne
         xdp += fmt::format(",queue_count={}", queues);
         packet += fmt::format(",qpairs={}", queues);
     }
-    port_spec result{.candidates = {{device_name("net_af_packet"), packet}},
-                     .interface = name,
-                     .capture = {},
-                     .needs_raw_sockets = true};
+    port_spec result{.candidates = {{device_name("net_af_packet"), packet}}, .interface = name, .capture = {}};
     if (mtu <= most_of_xdp || mtu > most_of_packet)
         result.candidates.insert(result.candidates.begin(), {device_name("net_af_xdp"), xdp});
     return result;

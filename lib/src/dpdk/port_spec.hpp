@@ -24,10 +24,8 @@ struct port_spec {
     std::string capture;   ///< capture file that the port reads, if any
     std::string written{}; ///< capture file that the port writes, if any
     bool sends = true;     ///< false for a capture that is only read
-    bool existing = false; ///< a DPDK port of that name exists already
-    bool needs_raw_sockets = false;
-    wires::loss loss{}; ///< of the frames that a port of such a wire sends
-    std::string wire{}; ///< name of the wire in shared memory, if the port is a member of one
+    wires::loss loss{};    ///< of the frames that a port of such a wire sends
+    std::string wire{};    ///< name of the wire in shared memory, if the port is a member of one
 };
 
 /// Parses a spec for a port with `queues` queues in each direction and that MTU (0: the interface's), and checks what

@@ -3,12 +3,10 @@
 
 #include "weftio/device/platform.h"
 
-/** Which device function wrote the trace last. Releasing and enqueuing leave none: they are called for each packet. */
+/** Which device function wrote the trace last. Releasing and enqueuing leave none: they run for each packet. */
 enum weftio_dev_function {
     WEFTIO_DEV_FUNCTION_NONE = 0,
     WEFTIO_DEV_FUNCTION_RECEIVE = 1,
-    WEFTIO_DEV_FUNCTION_RELEASE = 2,
-    WEFTIO_DEV_FUNCTION_ENQUEUE = 3,
     WEFTIO_DEV_FUNCTION_COMMIT = 4,
     WEFTIO_DEV_FUNCTION_PUSH = 5,
     WEFTIO_DEV_FUNCTION_POLL = 6,
