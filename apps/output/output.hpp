@@ -1,4 +1,5 @@
-// Writes text to standard output, standard error and files, and reports failures in sentences that begin with the program's name.
+// Writes text to standard output, standard error and files, and reports failures in sentences that begin with the
+// program's name.
 #pragma once
 
 #include <string>

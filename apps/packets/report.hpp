@@ -21,11 +21,12 @@ std::string to_table(const totals& now, const totals& before, double seconds);
 std::string to_summary(const totals& all, double seconds);
 std::string to_json(const totals& all, const packet_server& server, double seconds);
 
-/// Whether each frame that the port received is accounted for: taken by a kernel with one verdict, dropped for a reason, or still in
-/// a queue; and each frame that a kernel enqueued was sent or failed.
+/// Whether each frame that the port received is accounted for: taken by a kernel with one verdict, dropped for a
+/// reason, or still in a queue; and each frame that a kernel enqueued was sent or failed.
 bool is_conserved(const totals& all) noexcept;
 
-/// "weftio-packets: ping from 10.9.0.2: 64 bytes, sequence 3, 1000.2 ms behind the one before". `before_ns`: 0 for the first.
+/// "weftio-packets: ping from 10.9.0.2: 64 bytes, sequence 3, 1000.2 ms behind the one before". `before_ns`: 0 for the
+/// first.
 std::string ping_text(const ping_info& ping, std::uint64_t before_ns);
 
 } // namespace weftio::packets

@@ -42,8 +42,9 @@ class packet_server {
     /// All addresses, the link-local one last.
     const std::vector<address>& addresses() const noexcept { return addresses_; }
 
-    /// Takes the reports of the kernels. Never blocks. Brings a kernel back whose send queue has failed because the link was
-    /// down, once the link is up again. Returns a sentence for the user when something happened, else an empty text.
+    /// Takes the reports of the kernels. Never blocks. Brings a kernel back whose send queue has failed because the
+    /// link was down, once the link is up again. Returns a sentence for the user when something happened, else an empty
+    /// text.
     /// @throws weftio::error errc::device_error a kernel ended with a fault; errc::closed the port is gone
     std::string look_after();
     /// Calls `visit` for each ping since the last call; they are reported only with server_options::ping_report.

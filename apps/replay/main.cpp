@@ -26,8 +26,8 @@ using namespace weftio::replay;
 std::atomic<bool> stop{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
 
-/// Without SA_RESTART, so that a signal interrupts a read from a pipe. A file that reaches the limit of sizes is an error
-/// of the write, which says so.
+/// Without SA_RESTART, so that a signal interrupts a read from a pipe. A file that reaches the limit of sizes is an
+/// error of the write, which says so.
 void stop_on_signals()
 {
     std::signal(SIGXFSZ, SIG_IGN);

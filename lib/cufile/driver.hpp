@@ -10,7 +10,8 @@
 
 namespace weftio::cufile {
 
-/// Any thread. Functions throw `failure`, or weftio::error: open() and current() for mistakes in the configuration file.
+/// Any thread. Functions throw `failure`, or weftio::error: open() and current() for mistakes in the configuration
+/// file.
 class driver {
  public:
     /// That of the process; a child of fork() has another.

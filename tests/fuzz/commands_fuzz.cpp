@@ -1,8 +1,8 @@
 // Any commands that a program could write to a node of weftio-run, executed by the engine on a port of its own.
 //
 // The input is a row of commands: a length, then so many bytes. Addresses in them are moved into memory of the
-// fuzzer's, or into a hole beside it: others would be the fuzzer's own. Each command has an answer that Linux gives, and
-// nothing is left behind.
+// fuzzer's, or into a hole beside it: others would be the fuzzer's own. Each command has an answer that Linux gives,
+// and nothing is left behind.
 #include <algorithm>
 #include <array>
 #include <cerrno>

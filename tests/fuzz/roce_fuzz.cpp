@@ -1,8 +1,8 @@
 // Any bytes as a received RoCEv2 packet, and any numbers as one to be built.
 //
 // The frame lies against a guard page, once the one behind it and once the one before. What is read lies within the
-// frame, and is read again from what build_whole_roce() makes of it. The ICRC is the same in pieces, and by every method of
-// this processor.
+// frame, and is read again from what build_whole_roce() makes of it. The ICRC is the same in pieces, and by every
+// method of this processor.
 #include <algorithm>
 #include <array>
 #include <span>

@@ -1,8 +1,9 @@
 // Any frames as what a network sends to the kernel of weftio-packets, from Ethernet to HTTP.
 //
-// The input is a row of steps: a frame of any bytes, a TCP segment whose numbers are right but for what the input says, time
-// that passes, frames that the NIC has sent. Received frames lie against a guard page. Every frame that is sent has
-// lengths that agree. In the end the peers are silent and time passes, until no connection is left and every buffer is free.
+// The input is a row of steps: a frame of any bytes, a TCP segment whose numbers are right but for what the input says,
+// time that passes, frames that the NIC has sent. Received frames lie against a guard page. Every frame that is sent
+// has lengths that agree. In the end the peers are silent and time passes, until no connection is left and every buffer
+// is free.
 #include <algorithm>
 #include <array>
 #include <cstdint>

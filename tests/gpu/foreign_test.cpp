@@ -1,4 +1,5 @@
-// Code that was not written for Weftio posts and polls by mlx5's rules on a GPU: the cases of unit/rdma/foreign_test.cpp.
+// Code that was not written for Weftio posts and polls by mlx5's rules on a GPU: the cases of
+// unit/rdma/foreign_test.cpp.
 #include "foreign_code.hpp"
 
 #include "fixture.hpp"

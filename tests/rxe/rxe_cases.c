@@ -103,9 +103,13 @@ static void ask(const char *what, int opcode, uint32_t length, uint64_t offset, 
 // A fresh queue pair on each side. The requester's sequence number starts `ahead` of what the responder expects.
 static void open_qp(const char *name, int ahead, int wrong_qpn, enum ibv_mtu mtu) {
     struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-                                    .cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1}};
+                                    .cap = {.max_send_wr = 16,
+                                            .max_recv_wr = 16,
+                                            .max_send_sge = 1,
+                                            .max_recv_sge = 1}};
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND};
+        .qp_access_flags =
+            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND};
     check((qp = ibv_create_qp(pd, &init)) != NULL, "create_qp");
     check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS), "to INIT");
 

@@ -1,5 +1,5 @@
-// Stands in for NVIDIA's libcuda.so.1: two GPUs, whose memory is the host's, whose streams do at once what they are told.
-// Contexts are strict: what a call does not find current it refuses, as the driver does.
+// Stands in for NVIDIA's libcuda.so.1: two GPUs, whose memory is the host's, whose streams do at once what they are
+// told. Contexts are strict: what a call does not find current it refuses, as the driver does.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

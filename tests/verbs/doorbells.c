@@ -1,7 +1,8 @@
 /* How soon the NIC hears of an entry when many queue pairs of a process sleep, for tests/scripts/run_doorbells.sh: this
  * process posts, and a child, which it starts before either opens a device, is the peer.
  *
- *   doorbells PAIRS [ROUNDS]     prints the microseconds from ibv_post_send() to the completion, and the processor time of
+ *   doorbells PAIRS [ROUNDS]     prints the microseconds from ibv_post_send() to the completion, and the processor time
+ *   of
  *                                a second in which nobody posts
  *   doorbells words BYTES        where libmlx5 stores its doorbells, 8 or 64 bytes, and whether the NIC takes them
  */

@@ -1,4 +1,5 @@
-/* What programs of tests/scripts/run_*.sh share, which run below weftio-run with libibverbs and libmlx5 as installed. */
+/* What programs of tests/scripts/run_*.sh share, which run below weftio-run with libibverbs and libmlx5 as
+   installed. */
 #pragma once
 
 #include <errno.h>

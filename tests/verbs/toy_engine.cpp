@@ -83,8 +83,8 @@ ssize_t try_to_hide(const std::string& folder)
     return !here && elsewhere && afterwards ? 2 : 1;
 }
 
-/// "closes": how often closed() was called, less one; "fail": EINVAL; "path", "thread": the engine calls what is intercepted, 2: the
-/// host has no such device; a path: hides it; all else: 1000 and the number of the device.
+/// "closes": how often closed() was called, less one; "fail": EINVAL; "path", "thread": the engine calls what is
+/// intercepted, 2: the host has no such device; a path: hides it; all else: 1000 and the number of the device.
 ssize_t write_command(int descriptor, const void* command, std::size_t bytes)
 {
     const int device = device_of(descriptor);

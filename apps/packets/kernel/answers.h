@@ -1,6 +1,6 @@
 /*
- * Answers that need no memory of what was before: ARP, IPv6 neighbor discovery, echo of ICMP and ICMPv6. Each function looks at a
- * received frame and composes the answer, if there is one; the answer fits where the frame has fit.
+ * Answers that need no memory of what was before: ARP, IPv6 neighbor discovery, echo of ICMP and ICMPv6. Each function
+ * looks at a received frame and composes the answer, if there is one; the answer fits where the frame has fit.
  */
 #pragma once
 
@@ -75,7 +75,7 @@ WEFTIO_FN weftio_u32 answer_icmp(const struct frame* frame, const WEFTIO_GLOBAL 
     return VERDICT_ping;
 }
 
-/* Sum of the pseudo header of an answer of `bytes` from `source`: IPv6 exchanges the addresses only, which sums alike. */
+/* Sum of the pseudo header of an answer of `bytes` from `source`. IPv6 exchanges the addresses, whose sum stays. */
 WEFTIO_FN weftio_u32 answer_sum6(const WEFTIO_GLOBAL weftio_u8* ip, weftio_u32 bytes)
 {
     return ones_add(PROTOCOL_ICMPV6 + bytes, ip + 8, 32);

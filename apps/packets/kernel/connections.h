@@ -1,6 +1,6 @@
 /*
- * TCP connections and the HTTP server on them: puts the state machine of TCP, the sessions of HTTP and the frames of the send side
- * together.
+ * TCP connections and the HTTP server on them: puts the state machine of TCP, the sessions of HTTP and the frames of
+ * the send side together.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * What a kernel counts. Each received frame counts in exactly one line of PACKETS_VERDICTS, so these lines add up to the
- * frames that were received.
+ * What a kernel counts. Each received frame counts in exactly one line of PACKETS_VERDICTS, so these lines add up to
+ * the frames that were received.
  */
 #pragma once
 

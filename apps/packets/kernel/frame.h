@@ -1,6 +1,6 @@
 /*
- * Reads the headers of a received frame: Ethernet with up to two VLAN tags, IPv4 or IPv6 with its extension headers. Checks every
- * length against the frame, and whether the frame is for us.
+ * Reads the headers of a received frame: Ethernet with up to two VLAN tags, IPv4 or IPv6 with its extension headers.
+ * Checks every length against the frame, and whether the frame is for us.
  */
 #pragma once
 
@@ -214,8 +214,8 @@ WEFTIO_FN weftio_u32 link_bytes(const struct frame* frame)
 }
 
 /*
- * The headers of an answer up to the transport header, in `to`: Ethernet and IP with source and destination exchanged, `source` of ours
- * where the frame came to a group. Returns their bytes. The NIC fills in the IPv4 checksum.
+ * The headers of an answer up to the transport header, in `to`: Ethernet and IP with source and destination exchanged,
+ * `source` of ours where the frame came to a group. Returns their bytes. The NIC fills in the IPv4 checksum.
  */
 WEFTIO_FN weftio_u32 answer_ethernet(WEFTIO_GLOBAL weftio_u8* to, const struct frame* frame,
                                      const WEFTIO_GLOBAL struct packets_settings* settings)

@@ -1,6 +1,6 @@
 /*
- * The send side of a kernel: frames are composed in the buffers of an array, one for each entry of the send ring, and sent by
- * weak entries. A burst of frames is committed at once.
+ * The send side of a kernel: frames are composed in the buffers of an array, one for each entry of the send ring, and
+ * sent by weak entries. A burst of frames is committed at once.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * The kernel of weftio-packets: one source for C++, OpenCL C and CUDA. Each of several runs this with a receive queue and a send
- * queue of its own, by one lane. The port gives all packets of a connection to the same one.
+ * The kernel of weftio-packets: one source for C++, OpenCL C and CUDA. Each of several runs this with a receive queue
+ * and a send queue of its own, by one lane. The port gives all packets of a connection to the same one.
  */
 #pragma once
 

@@ -6,8 +6,8 @@
 #define DNS_PORT 53u
 
 /*
- * Whether `count` names with `behind` bytes behind each lie within the message (RFC 1035 3.1, 4.1.4). A label takes at most 63 bytes
- * and a name 255; a pointer ends a name and leads backward. Moves `*at` behind the last.
+ * Whether `count` names with `behind` bytes behind each lie within the message (RFC 1035 3.1, 4.1.4). A label takes at
+ * most 63 bytes and a name 255; a pointer ends a name and leads backward. Moves `*at` behind the last.
  */
 WEFTIO_FN weftio_u32 names_are_fine(const WEFTIO_GLOBAL weftio_u8* message, weftio_u32 bytes, weftio_u32 count,
                                     weftio_u32 behind)

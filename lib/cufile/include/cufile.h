@@ -294,8 +294,8 @@ typedef void* CUfileHandle_t;
  */
 CUfileError_t cuFileHandleRegister(CUfileHandle_t* fh, CUfileDescr_t* descr);
 /*
- * Waits for synchronous calls on the handle, and for those of the null stream without CUDA. Operations of batches and of
- * CUDA streams go on, and the descriptor must stay open for them. A handle that is unknown is ignored.
+ * Waits for synchronous calls on the handle, and for those of the null stream without CUDA. Operations of batches and
+ * of CUDA streams go on, and the descriptor must stay open for them. A handle that is unknown is ignored.
  */
 void cuFileHandleDeregister(CUfileHandle_t fh);
 
@@ -380,8 +380,8 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CU
 CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch_idp, unsigned min_nr, unsigned* nr,
                                      CUfileIOEvents_t* iocbp, struct timespec* timeout);
 /*
- * Cancels operations in flight, and waits for those that cannot be canceled. No event that was not taken comes any more,
- * and the batch may be submitted to again. Errors: CU_FILE_INVALID_VALUE.
+ * Cancels operations in flight, and waits for those that cannot be canceled. No event that was not taken comes any
+ * more, and the batch may be submitted to again. Errors: CU_FILE_INVALID_VALUE.
  */
 CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t batch_idp);
 /* Cancels, and waits for what cannot be canceled. */
@@ -396,8 +396,8 @@ void cuFileBatchIODestroy(CUfileBatchHandle_t batch_idp);
 #define CU_FILE_STREAM_PAGE_ALIGNED_INPUTS 8
 
 /*
- * Reads or writes in the order of the stream. Arguments behind pointers are read, and *bytes_read_p is written, when the
- * stream executes the operation: bytes, or -errno. On a machine without a CUDA driver the stream must be null.
+ * Reads or writes in the order of the stream. Arguments behind pointers are read, and *bytes_read_p is written, when
+ * the stream executes the operation: bytes, or -errno. On a machine without a CUDA driver the stream must be null.
  * Errors: CU_FILE_HANDLE_NOT_REGISTERED; CU_FILE_INVALID_VALUE; CU_FILE_CUDA_DRIVER_ERROR; CU_FILE_NOMEM_ERROR.
  */
 CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size_p, off_t* file_offset_p,

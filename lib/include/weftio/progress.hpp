@@ -22,8 +22,8 @@ namespace weftio {
 ///
 /// - Ownership: a queue that is destroyed while it is attached executes no further entries; its last events are still
 ///   delivered, and the next progress() releases it.
-/// - Threads: one at a time. Callbacks run inside progress() and must not call attach(). An exception of a callback passes
-///   through progress(); the next call delivers the event after it.
+/// - Threads: one at a time. Callbacks run inside progress() and must not call attach(). An exception of a callback
+///   passes through progress(); the next call delivers the event after it.
 class progress_engine {
  public:
     struct callbacks {

@@ -5,8 +5,8 @@
 
 namespace weftio::core {
 
-/// While it lives the calling thread is not cancelled; afterwards it may be. For waits whose end others rely on, as they
-/// use what lies on the stack of the thread that waits, and for destructors, which an exception must not leave.
+/// While it lives the calling thread is not cancelled; afterwards it may be. For waits whose end others rely on, as
+/// they use what lies on the stack of the thread that waits, and for destructors, which an exception must not leave.
 class not_cancelled {
  public:
     not_cancelled() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

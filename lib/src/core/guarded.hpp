@@ -42,8 +42,8 @@ class touched {
         std::size_t bytes = 0;
         bool holds(std::uintptr_t address) const noexcept { return address - begin < bytes; }
     };
-    /// ThreadSanitizer holds a lock of its own during an atomic operation, and must not be left in the midst of one: memory
-    /// that is gone is found by a load that it does not see.
+    /// ThreadSanitizer holds a lock of its own during an atomic operation, and must not be left in the midst of one:
+    /// memory that is gone is found by a load that it does not see.
 #if defined(WEFTIO_PROBES_GUARDED_BYTES)
     static void probe(const void* at, std::size_t bytes) noexcept;
 #else

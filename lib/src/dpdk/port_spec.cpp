@@ -125,8 +125,8 @@ port_spec interface_spec(std::string_view spec, const std::string& name, unsigne
     require_raw_sockets(spec);
     mtu = mtu != 0 ? mtu : kernel_interface(name).look().mtu;
     const std::uint32_t frame = ring_frame_for(mtu);
-    // Without a device there is nothing to poll: the driver would only make a system call each time that nothing has come.
-    // With one, no budget would let the driver sleep for as long as a second.
+    // Without a device there is nothing to poll: the driver would only make a system call each time that nothing has
+    // come. With one, no budget would let the driver sleep for as long as a second.
     std::string xdp = fmt::format("iface={}{}", name, is_virtual(name) ? ",busy_budget=0" : ""),
                 packet = fmt::format("iface={},blocksz=65536,framesz={},framecnt={}", name, frame,
                                      std::max(fewest_frames, ring_bytes / frame));

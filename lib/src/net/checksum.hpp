@@ -28,8 +28,8 @@ checksum_verdict verify_checksums(std::span<const std::uint8_t> frame, const pac
 /// reason to (RFC 1122, 3.2.1.7; RFC 8200, section 3).
 enum class wrong_checksum : std::uint8_t { none, ip, udp };
 
-/// Sums the IPv4 header, and the datagram only when its checksum is not 0, which says that it has none. Any thread; never
-/// blocks. @pre parse() has found UDP, no fragment, and the datagram is complete in the frame
+/// Sums the IPv4 header, and the datagram only when its checksum is not 0, which says that it has none. Any thread;
+/// never blocks. @pre parse() has found UDP, no fragment, and the datagram is complete in the frame
 wrong_checksum wrong_checksum_of(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept;
 
 /// Computes the IPv4 header checksum (`l3`) and the UDP or TCP checksum (`l4`) of a frame to be sent, in place. Any

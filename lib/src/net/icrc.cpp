@@ -35,8 +35,8 @@ constexpr std::array in_ipv6{
 
 /// [n][value]: what the register must begin with, added, so that byte n of these, with that value, counts as masked.
 ///
-/// The CRC is linear: a change of bit i of byte k has the effect of x^(31 - i - 8k), added to the register at the begin.
-/// So the bytes are summed up as they are, without a copy in which they are masked.
+/// The CRC is linear: a change of bit i of byte k has the effect of x^(31 - i - 8k), added to the register at the
+/// begin. So the bytes are summed up as they are, without a copy in which they are masked.
 template <std::size_t count>
 constexpr auto corrections(const std::array<masked_byte, count>& masked) noexcept
 {

@@ -1,4 +1,5 @@
-// Reads and builds RoCEv2 packets: Ethernet, IP, UDP, base transport header (BTH), extended headers, payload, pad, ICRC.
+// Reads and builds RoCEv2 packets: Ethernet, IP, UDP, base transport header (BTH), extended headers, payload, pad,
+// ICRC.
 #pragma once
 
 #include <array>
@@ -137,8 +138,8 @@ struct roce_packet {
     std::span<const std::uint8_t> covered;  ///< by the ICRC: from the IP header to the pad
     std::uint32_t icrc = 0;                 ///< as it stands in the frame
     roce_refusal form = roce_refusal::none; ///< none, or is_invalid_request(): then there is no more than path and BTH
-    /// The payload lies in memory of the sender's application, where it may go away. It may be that of several packets of
-    /// a message, whose first this is.
+    /// The payload lies in memory of the sender's application, where it may go away. It may be that of several packets
+    /// of a message, whose first this is.
     bool borrowed = false;
 
     /// Whether the ICRC is that of the packet: one pass over it.
@@ -147,14 +148,15 @@ struct roce_packet {
 
 /// Reads a frame. Any thread; never blocks; reads nothing beyond the frame, whatever it holds.
 ///
-/// Checked is the form: headers that are complete, lengths that agree, no more payload than 4096 bytes. Left to others are
-/// the ICRC (roce_packet::icrc_good()), the checksums of IP and UDP (verify_checksums()), the payload that a path MTU allows
-/// (payload_fits()), and all that only a queue pair knows. Reserved bits and bytes of Ethernet behind the ICRC are ignored.
+/// Checked is the form: headers that are complete, lengths that agree, no more payload than 4096 bytes. Left to others
+/// are the ICRC (roce_packet::icrc_good()), the checksums of IP and UDP (verify_checksums()), the payload that a path
+/// MTU allows (payload_fits()), and all that only a queue pair knows. Reserved bits and bytes of Ethernet behind the
+/// ICRC are ignored.
 ///
 /// @param frame    the whole frame in one piece
 /// @param headers  result of parse() for these bytes
-/// @param packet   undefined when the frame is refused, unless is_invalid_request(): then all of it is set but the extended
-///                 headers and the payload, which are 0 and empty
+/// @param packet   undefined when the frame is refused, unless is_invalid_request(): then all of it is set but the
+///                 extended headers and the payload, which are 0 and empty
 /// @return none, or why the frame is refused. The path of the packet is unchanged.
 roce_refusal parse_roce(std::span<const std::uint8_t> frame, const packet_headers& headers,
                         roce_packet& packet) noexcept;
@@ -170,8 +172,9 @@ std::size_t roce_headers_bytes(const roce_path& path, roce_opcode opcode) noexce
 
 /// Writes all headers of a packet: Ethernet to the last extended header. Any thread; never blocks.
 ///
-/// Payload, pad and ICRC come from the caller: an icrc begun with the bytes from icrc_offset(path) on copies the payload
-/// behind the headers, and finish() ends the packet. IPv4 has its checksum and "don't fragment"; UDP has no checksum.
+/// Payload, pad and ICRC come from the caller: an icrc begun with the bytes from icrc_offset(path) on copies the
+/// payload behind the headers, and finish() ends the packet. IPv4 has its checksum and "don't fragment"; UDP has no
+/// checksum.
 ///
 /// @param to             has room for roce_headers_bytes()
 /// @param payload_bytes  without pad, 0 to 4096

@@ -85,8 +85,8 @@ constexpr bool is_path_mtu(std::uint32_t bytes) noexcept
     return bytes >= smallest_path_mtu && bytes <= largest_path_mtu && (bytes & (bytes - 1)) == 0;
 }
 
-/// The largest path MTU whose packets, with their longest headers over IPv6, are IP packets of `port_mtu` bytes at most:
-/// 1024 of 1500, 4096 of 4180. 0 when not even 256 fits.
+/// The largest path MTU whose packets, with their longest headers over IPv6, are IP packets of `port_mtu` bytes at
+/// most: 1024 of 1500, 4096 of 4180. 0 when not even 256 fits.
 std::uint32_t path_mtu_of(std::uint32_t port_mtu) noexcept;
 
 /// How many packets a message has; one without bytes has one. A READ request takes as many PSNs as its answer has

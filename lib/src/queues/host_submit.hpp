@@ -22,8 +22,8 @@ struct host_queue {
 ///         errc::device_error it is stopped
 void require_submit(const host_queue& queue, std::uint32_t flags, std::uint32_t known, std::string_view names);
 
-/// Commits and pushes, as weftio_dev_send_queue_submit() does for kernels. Where another is at it, a kernel gives up once
-/// it has been asked to end, and leaves its entries to the next commit; the host, which nobody has asked, waits.
+/// Commits and pushes, as weftio_dev_send_queue_submit() does for kernels. Where another is at it, a kernel gives up
+/// once it has been asked to end, and leaves its entries to the next commit; the host, which nobody has asked, waits.
 void commit_from_host(weftio_dev_send_queue& queue);
 
 } // namespace weftio::queues

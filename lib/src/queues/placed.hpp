@@ -17,8 +17,8 @@ struct part {
 };
 
 /// The caller's memory, if he brings it, else memory of `device`, zeroed, which the NIC and kernels see.
-/// @throws weftio::error errc::invalid_argument the bytes do not lie within the caller's memory, or not on a multiple of
-///         the alignment; errc::out_of_memory
+/// @throws weftio::error errc::invalid_argument the bytes do not lie within the caller's memory, or not on a multiple
+/// of the alignment; errc::out_of_memory
 nic::ring_memory placed(const part& wanted, const memory_place& callers, const device& device);
 
 } // namespace weftio::queues

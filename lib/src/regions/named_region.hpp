@@ -46,8 +46,8 @@ class named_region {
     /// Registers the memory with a NIC. Does nothing when it is registered there already.
     /// @throws weftio::error see nic::memory_user::register_memory()
     void register_with(nic::memory_user& nic);
-    /// The key at the NIC that it was registered with first, or the process's key before; in host byte order. 0: entries
-    /// cannot name the memory.
+    /// The key at the NIC that it was registered with first, or the process's key before; in host byte order. 0:
+    /// entries cannot name the memory.
     std::uint32_t lkey() const noexcept { return nics_.empty() ? at_.process_key : nics_.front().region->key(); }
     /// Nothing: it is not registered with that NIC.
     std::optional<std::uint32_t> lkey(const nic::memory_user& nic) const noexcept;

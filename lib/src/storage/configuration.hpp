@@ -87,7 +87,8 @@ std::string configuration_path(std::string_view option);
 /// @throws weftio::error
 ///     - `errc::not_found`          no such file
 ///     - `errc::permission_denied`  the file cannot be read
-///     - `errc::invalid_argument`   not JSON, a wrong value, or a list beside a mount table; every mistake has a sentence
+///     - `errc::invalid_argument`   not JSON, a wrong value, or a list beside a mount table; every mistake has a
+///       sentence
 configuration read_configuration(const std::string& path);
 
 /// Parses the text of a file. `name` stands in messages.

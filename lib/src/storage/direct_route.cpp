@@ -31,8 +31,8 @@ direct_judgment judge_direct(const topology& in, const route& made, std::size_t 
 
 std::uint64_t bar1_bytes(const std::filesystem::path& device)
 {
-    // A line for each BAR: first and last address, flags. BAR1 is the largest, and not always the second: a BAR of 64 bits
-    // takes two lines.
+    // A line for each BAR: first and last address, flags. BAR1 is the largest, and not always the second: a BAR of 64
+    // bits takes two lines.
     constexpr int bars = 6;
     std::ifstream resource(device / "resource");
     std::uint64_t first = 0, last = 0, flags = 0, largest = 0;

@@ -87,8 +87,8 @@ interface_addresses addresses_of_interfaces();
 /// @param root  folder that has `sys`; "/" for this machine
 topology read_topology(const std::filesystem::path& root, const interface_addresses& interfaces);
 
-/// Adds the NVLinks of this machine's GPUs, also those through NVSwitches, as libnvidia-ml.so.1 knows them. Blocks while
-/// that starts. Returns why nothing is known; empty: the links are complete.
+/// Adds the NVLinks of this machine's GPUs, also those through NVSwitches, as libnvidia-ml.so.1 knows them. Blocks
+/// while that starts. Returns why nothing is known; empty: the links are complete.
 std::string add_nvlinks(topology& to);
 
 } // namespace weftio::storage

@@ -57,8 +57,8 @@ void* map(int descriptor, std::uint64_t offset, std::size_t bytes) noexcept
     return at;
 }
 
-/// Removes the file of a wire if no member holds a slot of it. Under the lock for joining, so that nobody joins a file that
-/// is being removed; who has that lock, or is about to take it for the first time, keeps the file.
+/// Removes the file of a wire if no member holds a slot of it. Under the lock for joining, so that nobody joins a file
+/// that is being removed; who has that lock, or is about to take it for the first time, keeps the file.
 void remove_if_left(const std::string& path) noexcept
 {
     const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);

@@ -56,8 +56,8 @@ struct flow_world {
     } while (0)
 
 /*
- * `n` is the same constant for all lanes in front of lane 0's part and a barrier, and each lane's own behind them, where
- * a loop begins at once.
+ * `n` is the same constant for all lanes in front of lane 0's part and a barrier, and each lane's own behind them,
+ * where a loop begins at once.
  */
 #define FLOW_COUNT(PART)                                                                                               \
     do {                                                                                                               \

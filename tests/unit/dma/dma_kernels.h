@@ -4,8 +4,8 @@
 #include "weftio/device/dma.h"
 
 /*
- * Lane `i` of all copies piece i, i + lanes, ... of the source to the same place of the destination, and waits; the last
- * word of `results` counts lanes that found their pieces there, the first is the first status that is not OK.
+ * Lane `i` of all copies piece i, i + lanes, ... of the source to the same place of the destination, and waits; the
+ * last word of `results` counts lanes that found their pieces there, the first is the first status that is not OK.
  */
 WEFTIO_KERNEL void copies_pieces(WEFTIO_GLOBAL struct weftio_dev_dma* dma,
                                  WEFTIO_GLOBAL struct weftio_dev_buf_arr* from,

@@ -4,8 +4,9 @@
 #include "weftio/device/file.h"
 
 /*
- * Lane `i` of all reads piece i, i + lanes, ... of the file into buffers of its own number, and writes each back `shift`
- * bytes further on; results[0] is the first status that is not OK, results[1] counts pieces, results[2] short reads.
+ * Lane `i` of all reads piece i, i + lanes, ... of the file into buffers of its own number, and writes each back
+ * `shift` bytes further on; results[0] is the first status that is not OK, results[1] counts pieces, results[2] short
+ * reads.
  */
 WEFTIO_KERNEL void moves_pieces(WEFTIO_GLOBAL struct weftio_dev_file_queue* files, weftio_u32 file, weftio_u32 pieces,
                                 weftio_u64 shift, WEFTIO_GLOBAL struct weftio_dev_buf_arr* buffers,

@@ -19,8 +19,8 @@ struct handles {
     WEFTIO_GLOBAL struct weftio_dev_rdma_recv* recv;
 };
 
-/* answers[]: what the functions that return a status said, an item's status, whether an end is wanted, and whether there
-   is what is asked for. None of the calls waits, or changes anything. */
+/* answers[]: what the functions that return a status said, an item's status, whether an end is wanted, and whether
+   there is what is asked for. None of the calls waits, or changes anything. */
 #define STATUSES 29
 #define FILL 8 /* of them; so are WRITE and POST */
 #define WRITE 17

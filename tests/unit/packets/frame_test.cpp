@@ -1,4 +1,5 @@
-// Answers without connections, as plain C++: frames of every length, with lengths that lie, in buffers of exactly their size.
+// Answers without connections, as plain C++: frames of every length, with lengths that lie, in buffers of exactly their
+// size.
 #include <cstring>
 #include <memory>
 #include <random>

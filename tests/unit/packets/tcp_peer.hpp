@@ -1,5 +1,5 @@
-// A client of TCP for tests that shares no code with the server: it keeps what arrives out of order, acknowledges now and
-// then, and sends again by a fixed timeout. And a link that loses, doubles, delays and reorders.
+// A client of TCP for tests that shares no code with the server: it keeps what arrives out of order, acknowledges now
+// and then, and sends again by a fixed timeout. And a link that loses, doubles, delays and reorders.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Segments that do not belong where they arrive: each state of RFC 9293, blind attacks (RFC 5961), old timestamps (RFC 7323).
+// Segments that do not belong where they arrive: each state of RFC 9293, blind attacks (RFC 5961), old timestamps (RFC
+// 7323).
 #include "tcp_script.hpp"
 
 namespace weftio::test {

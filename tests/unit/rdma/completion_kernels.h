@@ -4,8 +4,8 @@
 #include "weftio/device/completion_queue.h"
 
 /*
- * A thread, warp or block takes `wanted` completions, `most` at a time, of entries 0, 1, 2, ... `said`: how many it took;
- * how many were wrong; the last status; the most that one poll handed out.
+ * A thread, warp or block takes `wanted` completions, `most` at a time, of entries 0, 1, 2, ... `said`: how many it
+ * took; how many were wrong; the last status; the most that one poll handed out.
  */
 WEFTIO_KERNEL void completions_take(WEFTIO_GLOBAL struct weftio_dev_completion_queue* queue, weftio_u32 scope,
                                     weftio_u32 most, weftio_u32 wanted, WEFTIO_GLOBAL weftio_u32* said)

@@ -21,7 +21,8 @@ using weftio::refusal;
 using weftio::net::roce_path;
 using bytes = std::vector<std::uint8_t>;
 
-/// One region, of which a peer may do everything unless told otherwise. Addresses are those of the first byte and behind.
+/// One region, of which a peer may do everything unless told otherwise. Addresses are those of the first byte and
+/// behind.
 class fake_memory : public remote_memory {
  public:
     static constexpr std::uint32_t key = 0x1234;

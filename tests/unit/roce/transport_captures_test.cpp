@@ -173,10 +173,10 @@ class comparing_sink : public packet_sink {
     std::size_t count = 0;
 
  private:
-    /// A SEND that is too long: Linux answers "remote operational error". A repeat before anything was acknowledged: Linux
-    /// acknowledges a PSN that has not come. In a long message Linux asks for an ACK after 65 packets without, we on each
-    /// 64th. The rest of a READ, asked for again: Linux goes on with MIDDLE or LAST, we begin with FIRST or ONLY, for the
-    /// request is one READ of its own.
+    /// A SEND that is too long: Linux answers "remote operational error". A repeat before anything was acknowledged:
+    /// Linux acknowledges a PSN that has not come. In a long message Linux asks for an ACK after 65 packets without, we
+    /// on each 64th. The rest of a READ, asked for again: Linux goes on with MIDDLE or LAST, we begin with FIRST or
+    /// ONLY, for the request is one READ of its own.
     roce_headers as_linux_does(const frame& one, roce_headers ours)
     {
         const roce_headers& linux = one.packet->headers;

@@ -224,8 +224,8 @@ TEST(RoceTransport, ReadsTwoGibibytesInPartsThatStayBelowHalfTheNumbers)
 }
 
 /// Random operations on both ends, and beside them a plain model: memory as it must be in the end, what every READ and
-/// atomic must have seen, and what every receive must hold. A READ may see what a later entry writes (IBTA 10.8.3.3), so
-/// what follows one of the lower half is fenced; the upper half stays as it is.
+/// atomic must have seen, and what every receive must hold. A READ may see what a later entry writes (IBTA 10.8.3.3),
+/// so what follows one of the lower half is fenced; the upper half stays as it is.
 struct random_work {
     pair_of_ends& ends;
     std::mt19937 random;

@@ -1,6 +1,6 @@
 // A NIC of the tests' own: what its send queues send comes back to its receive queues. It reads and writes rings by
-// docs/formats.md and shares no code with the software NIC, so that everything above nic/backend.hpp is seen to work with
-// a second one.
+// docs/formats.md and shares no code with the software NIC, so that everything above nic/backend.hpp is seen to work
+// with a second one.
 #pragma once
 
 namespace weftio::test {

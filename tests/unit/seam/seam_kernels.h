@@ -5,8 +5,8 @@
 #include "weftio/device/eth_txq.h"
 
 /*
- * Sends `count` frames, each with its number in bytes 14 to 17 and ether type `even` or `odd`, and leaves when the queue
- * takes no more.
+ * Sends `count` frames, each with its number in bytes 14 to 17 and ether type `even` or `odd`, and leaves when the
+ * queue takes no more.
  */
 WEFTIO_KERNEL void sends_numbers(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                  WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 count, weftio_u32 even,

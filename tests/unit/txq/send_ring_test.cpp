@@ -68,7 +68,8 @@ TEST(SendRing, HasNoRoomWhenACompletionNamesAnEntryThatIsNotInIt)
     EXPECT_EQ(weftio_dev_send_room(&ring, entries), entries);
 }
 
-/// Marks of two pages. The second cannot be touched before `meanwhile` was called, in the middle of what touches it first.
+/// Marks of two pages. The second cannot be touched before `meanwhile` was called, in the middle of what touches it
+/// first.
 class SendRingOfTwoPages : public testing::Test {
  public:
     static constexpr std::uint32_t words_in_page = 1024, blocks_in_page = words_in_page * 32;

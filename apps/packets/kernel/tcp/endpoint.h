@@ -30,8 +30,9 @@
  *         compose and send it: tcp_write, then segment.payload_bytes bytes of the stream from stream_offset on
  *     tcp_done(endpoint, result.connection, the ring had no room, now)
  *
- * with now = tcp_ticks(now_ns), and no other call in between. tcp_take may set TCP_EVENT_PEER_CLOSED and TCP_EVENT_CLOSED. Every result with a
- * connection ends with tcp_done: it may free the record. No function waits, but for the lock of the free records.
+ * with now = tcp_ticks(now_ns), and no other call in between. tcp_take may set TCP_EVENT_PEER_CLOSED and
+ * TCP_EVENT_CLOSED. Every result with a connection ends with tcp_done: it may free the record. No function waits, but
+ * for the lock of the free records.
  */
 #pragma once
 
@@ -255,8 +256,8 @@ WEFTIO_FN void tcp_receive(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, const st
 }
 
 /**
- * Moves on to the next slot that has connections, at most `most` slots further. Returns 0 if there is none yet. After a long
- * pause one round of the wheel is enough: it has every connection.
+ * Moves on to the next slot that has connections, at most `most` slots further. Returns 0 if there is none yet. After a
+ * long pause one round of the wheel is enough: it has every connection.
  */
 WEFTIO_FN weftio_u32 tcp_wheel_advance(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, weftio_u32 now, weftio_u32 most)
 {

@@ -398,8 +398,8 @@ WEFTIO_FN void tcp_take(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, WEFTIO_GLOB
 }
 
 /**
- * The application can take `window` bytes again; the next tcp_output tells the peer. Call it when it is worth a segment,
- * as the peer sends small pieces otherwise.
+ * The application can take `window` bytes again; the next tcp_output tells the peer. Call it when it is worth a
+ * segment, as the peer sends small pieces otherwise.
  */
 WEFTIO_FN void tcp_window(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, WEFTIO_GLOBAL struct tcp_connection* connection,
                           weftio_u32 window)

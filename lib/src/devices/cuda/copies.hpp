@@ -7,8 +7,8 @@
 
 namespace weftio::devices::cuda {
 
-/// Copies in a stream of its own, by unified addresses: the driver knows whose memory each is. Behind each batch the stream writes the batch's number to pinned memory, so that
-/// landed() costs a load.
+/// Copies in a stream of its own, by unified addresses: the driver knows whose memory each is. Behind each batch the
+/// stream writes the batch's number to pinned memory, so that landed() costs a load.
 class copies final : public copy_queue {
  public:
     /// @pre the context of `owner` is current. Throws weftio::error.
