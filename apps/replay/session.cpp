@@ -10,7 +10,7 @@
 #include <optional>
 #include <thread>
 
-#include "send/port_watch.hpp"
+#include "send/interface_watch.hpp"
 
 namespace weftio::replay {
 
@@ -47,7 +47,7 @@ class session {
     device device_;
     port port_;
     std::optional<flow> takes_what_comes_; ///< destroyed before the port
-    port_watch watch_;
+    interface_watch watch_;
     conveyor conveyor_;
     editor editor_;
     feeder feeder_;

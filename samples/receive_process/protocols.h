@@ -36,12 +36,17 @@ WEFTIO_FN weftio_u32 ipv6_bits(const WEFTIO_GLOBAL weftio_u8* header, weftio_u32
     return 1u << IPV6 | transport_bit(next);
 }
 
+WEFTIO_FN weftio_u32 is_vlan_type(weftio_u32 type)
+{
+    return type == 0x8100 || type == 0x88a8 || type == 0x9100;
+}
+
 /* Returns a bit for each protocol of a packet. */
 WEFTIO_FN weftio_u32 protocol_bits(const struct weftio_dev_packet* packet)
 {
     weftio_u32 at = 12, type = be16(packet->address + at);
     weftio_u32 bits = 1u << ETH | (packet->flags & WEFTIO_DEV_PACKET_VLAN_STRIPPED ? 1u << VLAN : 0);
-    for (; (type == 0x8100 || type == 0x88a8) && at + 6 <= packet->bytes; type = be16(packet->address + at)) {
+    for (; is_vlan_type(type) && at + 6 <= packet->bytes; type = be16(packet->address + at)) {
         bits |= 1u << VLAN;
         at += 4;
     }

@@ -76,6 +76,12 @@ WEFTIO_FN weftio_u32 is_a_host(const WEFTIO_GLOBAL weftio_u8* source, weftio_u32
                                  (be32_get(source + 12) & 0xfffffffeu)) != 0;
 }
 
+/* Whether a VLAN tag follows: 802.1Q, 802.1ad, or the 0x9100 of older stacked tags. */
+WEFTIO_FN weftio_u32 is_vlan_type(weftio_u32 ethertype)
+{
+    return ethertype == 0x8100 || ethertype == 0x88a8 || ethertype == 0x9100;
+}
+
 /* Ethernet and its tags. A third tag makes the frame one of another ethertype. */
 WEFTIO_FN weftio_u32 read_ethernet(struct frame* frame, const WEFTIO_GLOBAL struct packets_settings* settings)
 {
@@ -87,7 +93,7 @@ WEFTIO_FN weftio_u32 read_ethernet(struct frame* frame, const WEFTIO_GLOBAL stru
     if (frame->at[6] & 1)
         return VERDICT_source;
     frame->ethertype = be16_get(frame->at + 12);
-    while ((frame->ethertype == 0x8100 || frame->ethertype == 0x88a8) && frame->network < 22) {
+    while (is_vlan_type(frame->ethertype) && frame->network < 22) {
         frame->network += 4;
         if (frame->bytes < frame->network)
             return VERDICT_cut;

@@ -15,12 +15,6 @@ namespace {
 
 constexpr std::uint32_t ethernet_bytes = 14, tag_bytes = 4, shortest_frame = 60;
 
-bool is_tag(const std::uint8_t* type)
-{
-    unsigned value = static_cast<unsigned>(type[0] << 8 | type[1]);
-    return value == 0x8100 || value == 0x88a8;
-}
-
 void put_prefix(std::uint8_t* to, const std::uint8_t* prefix, unsigned bits)
 {
     for (unsigned byte = 0; byte < (bits + 7) / 8; ++byte) {
@@ -166,12 +160,12 @@ std::optional<skip_reason> editor::apply_to_ethernet(const frame& from, std::uin
         return skip_reason::runt;
     std::uint32_t whole = from.captured_bytes, written = copy(from, to);
     bool had_tag = from.bytes.size() >= ethernet_bytes + tag_bytes &&
-                   is_tag(reinterpret_cast<const std::uint8_t*>(from.bytes.data()) + 12);
+                   is_vlan_tag(reinterpret_cast<const std::uint8_t*>(from.bytes.data()) + 12);
     if (options_.vlan_pop && had_tag)
         whole -= tag_bytes;
     if (options_.vlan_push)
         whole += tag_bytes;
-    std::uint32_t longest = mtu_ + ethernet_bytes + (is_tag(to + 12) ? 2 * tag_bytes : 0);
+    std::uint32_t longest = mtu_ + ethernet_bytes + (is_vlan_tag(to + 12) ? 2 * tag_bytes : 0);
     if (whole > longest) {
         if (!options_.truncate)
             return skip_reason::oversize;
@@ -195,7 +189,7 @@ std::uint32_t editor::copy(const frame& from, std::uint8_t* to) const
     if (options_.source_mac)
         std::copy(options_.source_mac->begin(), options_.source_mac->end(), to + 6);
     begin += 12;
-    if (options_.vlan_pop && end - begin >= 6 && is_tag(begin))
+    if (options_.vlan_pop && end - begin >= 6 && is_vlan_tag(begin))
         begin += tag_bytes;
     if (options_.vlan_push) {
         const std::array<std::uint8_t, 4> tag{0x81, 0x00, static_cast<std::uint8_t>(*options_.vlan_push >> 8),

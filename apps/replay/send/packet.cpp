@@ -130,6 +130,12 @@ void replace_byte(const ip_packet& packet, std::uint32_t at, std::uint8_t value)
 
 } // namespace
 
+bool is_vlan_tag(const std::uint8_t* type) noexcept
+{
+    const std::uint32_t value = word(type);
+    return value == 0x8100 || value == 0x88a8 || value == 0x9100;
+}
+
 std::optional<ip_packet> find_ip(std::uint8_t* frame, std::uint32_t bytes)
 {
     std::uint32_t at = 12;
@@ -140,7 +146,7 @@ std::optional<ip_packet> find_ip(std::uint8_t* frame, std::uint32_t bytes)
             return find_ipv4(packet);
         if (type == 0x86dd)
             return find_ipv6(packet);
-        if (type != 0x8100 && type != 0x88a8 && type != 0x9100)
+        if (!is_vlan_tag(frame + at))
             break;
     }
     return std::nullopt;

@@ -24,6 +24,9 @@ struct ip_packet {
     std::uint8_t* destination() const noexcept { return source() + address_bytes(); }
 };
 
+/// Whether a VLAN tag begins with the two bytes at `type`: 802.1Q, 802.1ad, or the 0x9100 of older stacked tags.
+bool is_vlan_tag(const std::uint8_t* type) noexcept;
+
 /// Finds IPv4 or IPv6 behind up to two VLAN tags; nothing if there is none, or it is truncated.
 std::optional<ip_packet> find_ip(std::uint8_t* frame, std::uint32_t bytes);
 

@@ -9,13 +9,13 @@
 #include <cstddef>
 #include <cstring>
 
+#include "net/packet_headers.hpp"
+
 namespace weftio::dpdk {
 
 namespace {
 
 constexpr std::uint16_t untagged = 0xffff;
-constexpr std::uint16_t ether_type_ipv4 = 0x0800;
-constexpr std::uint16_t ether_type_ipv6 = 0x86dd;
 constexpr std::uint16_t least_ether_type = 0x600; // below, the field is a length (IEEE 802.3)
 
 /// Compares the bits of `mask` in the field at `offset` of a header. Fields are packed, so no reference can name one.
@@ -48,11 +48,6 @@ void compare(flow_pattern::header<Item>& header, std::size_t offset, const std::
     for (unsigned i = 0; i < mask.size(); ++i)
         mask[i] = static_cast<std::uint8_t>(0xff00u >> std::clamp(prefix->length - static_cast<int>(i * 8), 0, 8));
     compare(header, offset, prefix->address, mask);
-}
-
-bool is_tag(std::uint16_t ether_type) noexcept
-{
-    return ether_type == 0x8100 || ether_type == 0x88a8 || ether_type == 0x9100;
 }
 
 /// Numbers of IPv6 extension headers, as the first of which a driver finds them.
@@ -94,9 +89,9 @@ std::string why_not_the_link(const flow_match& match)
     if (!match.ether_type)
         return {};
     const std::uint16_t type = *match.ether_type;
-    if (is_tag(type) || type < least_ether_type)
+    if (net::is_vlan_type(type) || type < least_ether_type)
         return fmt::format("ether_type {:#06x} is a VLAN tag or a length to drivers", type);
-    if (type != ether_type_ipv4 && type != ether_type_ipv6 && (match.ip_protocol || needs_l4(match)))
+    if (type != net::ether_type_ipv4 && type != net::ether_type_ipv6 && (match.ip_protocol || needs_l4(match)))
         return fmt::format("no packet of ether_type {:#06x} has an IP header", type);
     return {};
 }
@@ -132,8 +127,8 @@ flow_pattern link_pattern(const flow_match& match) noexcept
     pattern.vlan.has = match.vlan.has_value();
     if (match.vlan)
         compare_be(pattern.vlan, offsetof(rte_flow_item_vlan, hdr.vlan_tci), *match.vlan, id_bits);
-    const std::uint16_t type = match.ether_type.value_or(ether_type_ipv4);
-    if (type == ether_type_ipv4 || type == ether_type_ipv6)
+    const std::uint16_t type = match.ether_type.value_or(net::ether_type_ipv4);
+    if (type == net::ether_type_ipv4 || type == net::ether_type_ipv6)
         return pattern;
     if (match.vlan)
         compare_be(pattern.vlan, offsetof(rte_flow_item_vlan, hdr.eth_proto), type);
@@ -177,8 +172,8 @@ void add_tcp(flow_pattern& pattern, const flow_match& match) noexcept
 /// The patterns with one of IPv4, IPv6 or neither, as `match` wants.
 std::vector<flow_pattern> with_ip(const flow_pattern& link, const flow_match& match)
 {
-    const bool v4 = match.ipv4_source || match.ipv4_destination || match.ether_type == ether_type_ipv4;
-    const bool v6 = match.ipv6_source || match.ipv6_destination || match.ether_type == ether_type_ipv6;
+    const bool v4 = match.ipv4_source || match.ipv4_destination || match.ether_type == net::ether_type_ipv4;
+    const bool v6 = match.ipv6_source || match.ipv6_destination || match.ether_type == net::ether_type_ipv6;
     const bool any = !v4 && !v6 && (match.ip_protocol || needs_l4(match));
     std::vector<flow_pattern> patterns;
     if (v4 || any)

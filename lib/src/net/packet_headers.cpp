@@ -28,11 +28,6 @@ std::uint16_t read_u16(bytes data, std::size_t at) noexcept
     return load_be<std::uint16_t>(&data[at]);
 }
 
-bool is_vlan(std::uint16_t type) noexcept
-{
-    return type == 0x8100 || type == 0x88a8 || type == 0x9100;
-}
-
 /// Reads the Ethernet header and VLAN tags. IEEE 802.1Q: a tag is its type, which ends the header before it, and two
 /// bytes of TCI.
 bool read_link(bytes frame, packet_headers& headers) noexcept
@@ -42,7 +37,7 @@ bool read_link(bytes frame, packet_headers& headers) noexcept
         return false;
     headers.ether_type = read_u16(frame, at);
     at += 2;
-    for (unsigned tags = 0; tags < max_vlan_tags && is_vlan(headers.ether_type) && fits(frame, at, 4); ++tags) {
+    for (unsigned tags = 0; tags < max_vlan_tags && is_vlan_type(headers.ether_type) && fits(frame, at, 4); ++tags) {
         if (headers.vlan_tags++ == 0)
             headers.vlan_tci = read_u16(frame, at);
         headers.ether_type = read_u16(frame, at + 2);

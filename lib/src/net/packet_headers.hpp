@@ -13,6 +13,11 @@ inline constexpr unsigned max_vlan_tags = 4; ///< in the frame itself; a fifth t
 inline constexpr unsigned max_extension_headers = 8; ///< IPv6; behind a longer chain the protocol is unknown
 
 inline constexpr std::uint16_t ether_type_ipv4 = 0x0800, ether_type_ipv6 = 0x86dd;
+/// Whether a VLAN tag follows: 802.1Q, 802.1ad, or the 0x9100 of older stacked tags.
+constexpr bool is_vlan_type(std::uint16_t ether_type) noexcept
+{
+    return ether_type == 0x8100 || ether_type == 0x88a8 || ether_type == 0x9100;
+}
 /// Without options and extension headers.
 inline constexpr std::size_t ipv4_header_bytes = 20, ipv6_header_bytes = 40;
 
@@ -47,7 +52,7 @@ struct packet_headers {
     }
 };
 
-/// Reads Ethernet, up to max_vlan_tags tags (0x8100, 0x88a8, 0x9100), IPv4 or IPv6, UDP or TCP. Any thread; never
+/// Reads Ethernet, up to max_vlan_tags tags, IPv4 or IPv6, UDP or TCP. Any thread; never
 /// blocks; accepts any bytes and reads none outside `frame`.
 ///
 /// @param frame         the frame, or its first mbuf segment. Headers beyond it are absent, so drivers that split

@@ -20,8 +20,10 @@ namespace weftio::test {
 
 using frames::bytes;
 
-/// A DPDK port on rings that the test fills, one for each engine: what a port queue sends arrives there again. The
-/// destructor checks that every mbuf has come back, so declare it before the queues and flows on it.
+/// A DPDK port on rings that the test fills, one for each engine: what a port queue sends arrives there again. For
+/// tests of receiving, which need several engines, and mbufs with segments or a driver's flags. For tests of sending
+/// there is sending_port (unit/txq), whose frames do not come back. The destructor checks that every mbuf has come
+/// back, so declare it before the queues and flows on it.
 class injected_port {
  public:
     /// Inline mode unless `options` say otherwise: the test runs the engine and nothing happens by itself.

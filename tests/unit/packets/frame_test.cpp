@@ -176,6 +176,19 @@ TEST(PacketFrames, AreAnswered)
     }
 }
 
+TEST(PacketFrames, TagsOfEveryTypeComeBack)
+{
+    for (const unsigned type : {0x8100u, 0x88a8u, 0x9100u}) {
+        const bytes tags = {static_cast<std::uint8_t>(type >> 8), static_cast<std::uint8_t>(type), 0, 7, 0x81, 0, 0, 8};
+        bytes asked = ping(20);
+        asked.insert(asked.begin() + 12, tags.begin(), tags.end());
+        const outcome seen = take(asked);
+        ASSERT_EQ(seen.verdict, VERDICT_ping) << type;
+        EXPECT_EQ(seen.answer.size(), asked.size());
+        EXPECT_EQ(bytes(seen.answer.begin() + 12, seen.answer.begin() + 20), tags);
+    }
+}
+
 TEST(PacketFrames, BytesBehindThePacketAreNotAnswered)
 {
     bytes padded = ping(3);

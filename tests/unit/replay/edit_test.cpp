@@ -1,6 +1,7 @@
 // Changes to frames, with checksums that still hold.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -106,11 +107,13 @@ TEST(Editor, SkipsWhatCannotBeSentAndSaysWhy)
 
 TEST(Editor, LetsTaggedFramesBeLonger)
 {
-    octets tagged(1522);
-    tagged[12] = 0x81;
-    EXPECT_FALSE(changed({}, tagged).skipped);
-    tagged.push_back(0);
-    EXPECT_EQ(changed({}, tagged).skipped, skip_reason::oversize);
+    for (const octets& type : {octets{0x81, 0}, octets{0x88, 0xa8}, octets{0x91, 0}}) {
+        octets tagged(1522);
+        std::copy(type.begin(), type.end(), tagged.begin() + 12);
+        EXPECT_FALSE(changed({}, tagged).skipped);
+        tagged.push_back(0);
+        EXPECT_EQ(changed({}, tagged).skipped, skip_reason::oversize);
+    }
 }
 
 TEST(Editor, TruncatesToTheMtu)
@@ -127,6 +130,9 @@ TEST(Editor, WritesMacsAndTags)
     EXPECT_EQ(piece(frame, 0, 18), (octets{1, 2, 3, 4, 5, 6, 10, 11, 12, 13, 14, 15, 0x81, 0, 0x60, 0x64, 0x08, 0}));
     EXPECT_EQ(frame.size(), udp4().size() + 4);
     EXPECT_EQ(changed({.vlan_pop = true}, changed({.vlan_push = 5}, udp4()).bytes).bytes, udp4());
+    octets old = changed({.vlan_push = 5}, udp4()).bytes;
+    old[12] = 0x91; // 0x9100
+    EXPECT_EQ(changed({.vlan_pop = true}, old).bytes, udp4());
     EXPECT_EQ(changed({.vlan_pop = true}, udp4()).bytes, udp4());
 }
 

@@ -29,6 +29,7 @@ std::vector<bytes> good_frames()
             ethernet({{0x8100, 5}}, 0x86dd, ipv6({}, udp(3, 4, 100))),
             ethernet({{0x88a8, 7}, {0x8100, 8}}, 0x0800, ipv4({}, udp(9, 10, 1))),
             ethernet({{0x88a8, 7}, {0x8100, 8}}, 0x86dd, ipv6({.protocol = 6}, tcp(1, 2))),
+            ethernet({{0x9100, 7}, {0x9100, 8}}, 0x0800, ipv4({}, udp(11, 12, 2))),
             ethernet({}, 0x0800, ipv4({}, udp(1, 2, 1472))),
             ethernet({}, 0x0800, ipv4({}, udp(1, 2, 1471))),
             ethernet({}, 0x0800, ipv4({}, udp(1, 2, 0))),
@@ -38,7 +39,7 @@ std::vector<bytes> good_frames()
 std::size_t l3_at(const bytes& frame)
 {
     std::size_t at = 12;
-    while ((frame[at] == 0x81 && frame[at + 1] == 0) || frame[at] == 0x88)
+    while ((frame[at] == 0x81 && frame[at + 1] == 0) || frame[at] == 0x88 || frame[at] == 0x91)
         at += 4;
     return at + 2;
 }

@@ -203,6 +203,9 @@ TEST_F(Entry, KnowsHowLongATaggedFrameMayBe)
     EXPECT_EQ(longest(0x8100, 0x0800, 1519), refusal::frame_too_long);
     EXPECT_EQ(longest(0x88a8, 0x8100, 1522), refusal::none);
     EXPECT_EQ(longest(0x88a8, 0x8100, 1523), refusal::frame_too_long);
+    EXPECT_EQ(longest(0x9100, 0x0800, 1518), refusal::none);
+    EXPECT_EQ(longest(0x9100, 0x9100, 1522), refusal::none);
+    EXPECT_EQ(longest(0x9100, 0x9100, 1523), refusal::frame_too_long);
 }
 
 TEST_F(Entry, IsRefusedWhenItsSegmentsDoNotAddUp)

@@ -24,7 +24,9 @@ using frames::bytes;
 /// How far ahead a deadline lies that no test lives to see; the queue's horizon must be further.
 inline constexpr std::uint64_t an_hour_ns = 3'600'000'000'000;
 
-/// A DPDK port on two rings: what queues send comes out of one, what the test puts into the other arrives.
+/// A DPDK port on two rings: what queues send comes out of one, what the test puts into the other arrives. For tests of
+/// sending, which see each frame as the driver got it, and fill the wire on purpose. For tests of receiving there is
+/// injected_port (unit/nic), on which every frame sent is received.
 class sending_port {
  public:
     static constexpr std::uint32_t wire_frames = 2047; ///< then the driver takes no more

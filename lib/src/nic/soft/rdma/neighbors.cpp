@@ -8,14 +8,12 @@ namespace weftio::nic::soft {
 
 namespace {
 
-constexpr std::uint16_t tag_type = 0x8100;
-
 net::neighbor_frame frame_of(const rdma_own_address& own) noexcept
 {
     net::neighbor_frame frame;
     frame.source_mac = own.mac;
     if (own.vlan_tci != no_vlan)
-        frame.tags[frame.tag_count++] = {.type = tag_type, .tci = own.vlan_tci};
+        frame.tags[frame.tag_count++] = {.tci = own.vlan_tci};
     return frame;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/guarded.hpp"
 #include "keys/queue_keys.hpp"
+#include "net/packet_headers.hpp"
 
 namespace weftio::nic::soft {
 
@@ -91,12 +92,15 @@ std::uint32_t byte_at(const frame_pieces& frame, std::uint32_t offset) noexcept
     return 0;
 }
 
+/// Number of tags by which the frame may be longer.
 std::uint32_t vlan_tags(const frame_pieces& frame) noexcept
 {
+    const auto is_tag_at = [&](std::uint32_t at) {
+        return net::is_vlan_type(static_cast<std::uint16_t>(byte_at(frame, at) << 8 | byte_at(frame, at + 1)));
+    };
     std::uint32_t tags = 0;
-    for (std::uint32_t at = 12; tags < most_vlan_tags; ++tags, at += vlan_tag_bytes)
-        if (std::uint32_t type = byte_at(frame, at) << 8 | byte_at(frame, at + 1); type != 0x8100 && type != 0x88a8)
-            break;
+    while (tags < most_vlan_tags && is_tag_at(12 + tags * vlan_tag_bytes))
+        ++tags;
     return tags;
 }
 

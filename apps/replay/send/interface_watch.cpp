@@ -1,4 +1,4 @@
-#include "send/port_watch.hpp"
+#include "send/interface_watch.hpp"
 
 #include <fmt/format.h>
 #include <net/if.h>
@@ -25,19 +25,19 @@ std::string interface_of(const std::string& spec)
 
 } // namespace
 
-port_watch::port_watch(const std::string& spec) : interface_(interface_of(spec))
+interface_watch::interface_watch(const std::string& spec) : interface_(interface_of(spec))
 {
     if (!interface_.empty() && interface_.size() < IFNAMSIZ)
         socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-port_watch::~port_watch()
+interface_watch::~interface_watch()
 {
     if (socket_ >= 0)
         ::close(socket_);
 }
 
-std::string port_watch::trouble() const
+std::string interface_watch::trouble() const
 {
     ifreq request{};
     interface_.copy(request.ifr_name, IFNAMSIZ - 1);
