@@ -20,8 +20,8 @@ struct handles {
 };
 
 /*
- * answers[]: the statuses of functions, the status of an item, whether the host asks the kernel to end, and whether other
- * functions returned something. None of the calls waits, or changes anything.
+ * answers[]: the statuses of functions, the status of an item, whether the host asks the kernel to end, and whether
+ * other functions returned something. None of the calls waits, or changes anything.
  */
 #define STATUSES 29
 #define FILL 8 /* of them; so are WRITE and POST */
