@@ -12,7 +12,7 @@
 
 #define SEQUENCE_DEPTH 64u
 #define SEQUENCE_STEPS 96u
-#define SEQUENCE_DEALT 20u                     /* entries or packets, dealt out to the lanes, that a step tells about */
+#define SEQUENCE_DEALT 20u /* most entries or packets of a step with a result, distributed over the lanes */
 #define SEQUENCE_RESULTS (4u + SEQUENCE_DEALT) /* result words of a step */
 
 enum sequence_operation {

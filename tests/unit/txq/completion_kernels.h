@@ -13,8 +13,10 @@ struct completion_tally {
     weftio_u32 positions; /* sum of all positions */
 };
 
-/* One lane sends the first frame, and tells how that ended: the status of the wait, and reason and syndrome of the
-   completion. */
+/*
+ * One lane sends the first frame and waits. `said`: the status of the wait, and the reason and syndrome of the
+ * completion.
+ */
 WEFTIO_KERNEL void send_and_say_why(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                     WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL weftio_u32* said)
 {

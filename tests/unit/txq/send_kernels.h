@@ -71,8 +71,10 @@ WEFTIO_KERNEL void send_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     }
 }
 
-/* Frames 0 .. total - 1 in order, each lane at positions of its own, from the last to the first. `masked`: positions as
-   the guide has them. */
+/*
+ * Sends frames 0 .. total - 1 in order. Each lane enqueues at positions of its own, from the last to the first.
+ * `masked`: positions modulo the depth, as in docs/guide.md.
+ */
 WEFTIO_KERNEL void send_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                              WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL struct tally* tally,
                              weftio_u32 total, weftio_u32 masked)
