@@ -70,8 +70,8 @@ bool sees_device_from_afar(int descriptor)
     return sees;
 }
 
-/// Hides a driver's folder from this thread for a moment. 1: the folder exists afterwards; 2: it was hidden meanwhile,
-/// and not hidden from another thread.
+/// Hides a driver's folder for a moment. Returns 2 if it was hidden from this thread meanwhile, and only from this
+/// thread; else 1.
 ssize_t try_to_hide(const std::string& folder)
 {
     struct stat file;
