@@ -1,4 +1,4 @@
-// What all samples do around their run(): arguments, Ctrl-C, errors in one line, exit statuses.
+// Shared by all samples: arguments, Ctrl-C, errors in one line, exit statuses.
 #pragma once
 
 #include <fcntl.h>
@@ -15,19 +15,19 @@
 
 namespace sample {
 
-/// 1 once the user wants an end: Ctrl-C or SIGTERM.
+/// 1 after the user has asked the program to end, by Ctrl-C or SIGTERM.
 inline volatile std::sig_atomic_t interrupted = 0;
 
-/// Puts a file that takes nothing where standard input, output or error is closed. The next file to be opened would
-/// become that otherwise, a capture for instance, and what is printed would go there.
+/// Opens /dev/full in place of standard input, output or error if one is closed. Otherwise the next file that the
+/// program opens, such as a capture, would get that descriptor, and printed text would be written to it.
 inline void fill_standard_descriptors()
 {
     for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (::fcntl(descriptor, F_GETFD) < 0)
-            (void)::open("/dev/full", O_WRONLY); // becomes the lowest that is free
+            (void)::open("/dev/full", O_WRONLY); // gets the lowest free descriptor
 }
 
-/// Calls `run` once the arguments have been read. Returns what run() does; 1 for wrong arguments, 4 for what failed.
+/// Parses the arguments and calls `run`. Returns the result of run(); 1 for wrong arguments; 4 if run() has thrown.
 template <class Run>
 int main_of(CLI::App& app, int argc, char** argv, Run&& run)
 {

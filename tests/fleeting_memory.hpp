@@ -1,4 +1,4 @@
-// Memory of the application's that goes away while a region of it exists.
+// Memory of the application that is unmapped or truncated while a memory region of it exists.
 #pragma once
 
 #include <atomic>
@@ -23,12 +23,12 @@ inline std::string name_of_leaving(const testing::TestParamInfo<leaving>& info)
     return info.param == leaving::unmapped ? "Unmapped" : "Truncated";
 }
 
-/// What the engine says of it.
+/// The engine's text for this failure.
 inline constexpr const char* gone_words =
     "the memory of the key's region was unmapped, or its file was truncated, while the region existed";
 
-/// An address far below all mappings, each time another. The system puts new mappings as high as it can: none of
-/// another thread gets into a hole there. Sanitizers know it as memory of the application.
+/// An address far below all mappings; each call returns another. The system places new mappings as high as possible, so
+/// no mapping of another thread is placed there. Sanitizers treat the address as memory of the application.
 inline void* lonely_address()
 {
     static std::atomic<std::uintptr_t> next{0x7e9000000000};
@@ -61,7 +61,7 @@ class fleeting_memory {
         there_ = false;
         EXPECT_EQ(way_ == leaving::unmapped ? munmap(at_, bytes_) : ftruncate(file_, 0), 0);
     }
-    /// At the same address, all bytes 0.
+    /// Maps the memory again at the same address, all bytes 0.
     void come_back()
     {
         if (way_ == leaving::unmapped) {

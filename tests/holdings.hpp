@@ -1,4 +1,4 @@
-// What a process holds, and could leak without a sanitizer seeing it.
+// Resources of a process that could leak without being detected by a sanitizer.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +19,21 @@ namespace weftio::test {
 struct holdings {
     std::ptrdiff_t descriptors = 0, threads = 0;
     int pools = 0, zones = 0, dpdk_ports = 0;
-    std::int64_t blocks = 0; ///< of memory, as the caller counts them
+    std::int64_t blocks = 0; ///< blocks of memory, counted by the caller
 
     static holdings now(std::int64_t blocks = 0);
     bool operator==(const holdings&) const = default;
 };
 
-/// Whether nothing is held that was not held before; less is no leak.
+/// Whether the process holds no more of any resource than before.
 inline bool no_more(const holdings& now, const holdings& before)
 {
     return now.descriptors <= before.descriptors && now.threads <= before.threads && now.pools <= before.pools &&
            now.zones <= before.zones && now.dpdk_ports <= before.dpdk_ports && now.blocks <= before.blocks;
 }
 
-/// A thread stays in /proc a moment longer than pthread_join() waits; PF_EXITING (0x4, linux/sched.h) is set before.
+/// Whether a thread is exiting. It may stay in /proc for a moment after pthread_join() has returned, but PF_EXITING
+/// (0x4, linux/sched.h) is set by then.
 inline bool ending(const std::filesystem::path& task)
 {
     std::ifstream stat(task / "stat"); // pid (name) state ppid pgrp session tty_nr tpgid flags: proc(5)

@@ -1,4 +1,4 @@
-// Tests of interfaces, which leave those of the machine alone.
+// Runs tests of interfaces in a network namespace, so that they do not touch the interfaces of the machine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 
 namespace weftio::test {
 
-/// Runs `body` in a thread with a network of its own, in which lo is up and v0 and v1 are a veth pair. Everything in it
-/// ends with the thread. Skips the test where that cannot be had, which only root can.
-/// @param missed  what is not tested then
+/// Runs `body` in a thread with a network namespace of its own, in which lo is up and v0 and v1 are a veth pair. The
+/// namespace ends with the thread. Skips the test if this is not possible; it needs root.
+/// @param missed  what is not tested if the test is skipped
 inline void in_own_network(const char* missed, const std::function<void()>& body)
 {
     std::string missing;
@@ -27,7 +27,7 @@ inline void in_own_network(const char* missed, const std::function<void()>& body
         else
             try {
                 body();
-            } catch (const std::exception& thrown) { // in a thread it would end the program
+            } catch (const std::exception& thrown) { // an uncaught exception in a thread would end the program
                 ADD_FAILURE() << thrown.what();
             }
     }).join();

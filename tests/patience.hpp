@@ -1,4 +1,4 @@
-// How long tests wait for what must come. Only a hang should reach it: on a busy machine raise WEFTIO_PATIENCE.
+// Timeout of tests for events that must happen. Only a hang should reach it: raise WEFTIO_PATIENCE on a busy machine.
 #pragma once
 
 #include <chrono>
@@ -28,12 +28,12 @@ inline std::chrono::nanoseconds patience_of_environment()
     return std::chrono::nanoseconds(static_cast<std::int64_t>(factor * 60e9));
 }
 
-/// The bound of every wait for what must come.
+/// The timeout of every wait for an event that must happen.
 inline const std::chrono::nanoseconds patience = patience_of_environment();
-/// The same, as device functions take it.
+/// The same timeout in nanoseconds, for device functions.
 inline const std::uint64_t patience_ns = static_cast<std::uint64_t>(patience.count());
 
-/// Whether `condition` comes true within `patience`.
+/// Whether `condition` becomes true within `patience`.
 inline bool eventually(const std::function<bool()>& condition)
 {
     const auto deadline = std::chrono::steady_clock::now() + patience;

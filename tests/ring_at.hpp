@@ -8,7 +8,7 @@
 
 namespace weftio::test {
 
-/// Names memory of the test as that of a ring, as a CPU device sees it. The test keeps it.
+/// Describes memory of the test as the memory of a ring on a CPU device. The test keeps ownership.
 template <class T>
 nic::ring_memory ring_at(T* first, std::size_t count = 1)
 {

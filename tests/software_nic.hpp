@@ -6,7 +6,7 @@
 
 namespace weftio {
 
-/// Throws std::bad_cast when another NIC is behind `port`.
+/// The software NIC of `port`. Throws std::bad_cast if the port has another NIC.
 inline nic::soft::soft_port& software_nic(const port& port)
 {
     return dynamic_cast<nic::soft::soft_port&>(detail::internals::backend(port));

@@ -1,4 +1,4 @@
-// dma_memcpy: a kernel has memory copied by a DMA engine while it goes on. No port, no NIC.
+// dma_memcpy: a kernel copies memory by a DMA engine and continues meanwhile. No port, no NIC.
 //
 //   ./dma_memcpy --bytes 65536 --count 1000
 //   ./dma_memcpy -g opencl --lanes 64
@@ -23,7 +23,7 @@ struct options {
     std::uint32_t lanes = 32, bytes = 4096, count = 1000;
 };
 
-/// How many pieces have arrived whole.
+/// Number of pieces that were copied correctly.
 std::uint32_t whole_pieces(const weftio::buf_arr& from, const weftio::buf_arr& to, std::uint32_t bytes)
 {
     std::uint32_t whole = 0;
@@ -39,7 +39,7 @@ int run(const options& wanted)
     weftio::dma_engine engine;
     fmt::print("Copying {} pieces of {} bytes for a kernel on {}\n", wanted.count, wanted.bytes, device.name());
 
-    // 2. Make a queue for the kernel to own, and buffers on both sides; those to copy from have something in them.
+    // 2. Make a queue for the kernel to own, source buffers with content, and destination buffers.
     weftio::dma_queue queue(engine, device);
     weftio::buf_arr from(engine, device, {.count = wanted.count, .buffer_bytes = wanted.bytes});
     weftio::buf_arr to(engine, device, {.count = wanted.count, .buffer_bytes = wanted.bytes});
@@ -53,7 +53,7 @@ int run(const options& wanted)
                                 fmt::print(stderr, "{}\n", failure.text);
                             }});
 
-    // 4. Launch the kernel, and wait until it has seen its copies done.
+    // 4. Launch the kernel, and wait until its copies are done.
     const auto begin = std::chrono::steady_clock::now();
     auto kernel = device.launch(dma_memcpy_kernel, {.lanes = wanted.lanes}, queue, from, to, status.device_address());
     while (!sample::interrupted && kernel.alive()) {

@@ -3,7 +3,7 @@
 
 #include "weftio/device/dma.h"
 
-/* Has `count` pieces copied, each lane every lanes-th of them, and waits until all have been. */
+/* Copies `count` pieces by the DMA queue and waits until all are done. Each lane enqueues every lanes-th piece. */
 WEFTIO_KERNEL void dma_memcpy(WEFTIO_GLOBAL struct weftio_dev_dma* dma, WEFTIO_GLOBAL struct weftio_dev_buf_arr* from,
                               WEFTIO_GLOBAL struct weftio_dev_buf_arr* to, WEFTIO_GLOBAL weftio_u32* status)
 {

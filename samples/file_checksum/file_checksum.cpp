@@ -1,4 +1,4 @@
-// file_checksum: a kernel streams a file through itself and sums it up, as zlib's adler32 does. No port, no NIC.
+// file_checksum: a kernel reads a file and computes its checksum, as zlib's adler32 does. No port, no NIC.
 //
 //   ./file_checksum big.bin
 //   ./file_checksum -g opencl --reads 16 --bytes 262144 big.bin
@@ -40,7 +40,7 @@ struct descriptor {
     const int number;
 };
 
-/// The checksum of all that lanes have summed up.
+/// The checksum from the sums of all lanes.
 std::uint32_t adler32(const lane_sums* sums, std::uint32_t lanes, std::uint64_t bytes)
 {
     std::uint64_t plain = 0, weighted = 0;
@@ -63,7 +63,7 @@ int run(const options& wanted)
     const weftio::file_engine engine;
     const weftio::file file(engine, opened.number);
 
-    // 2. Make a queue for the kernel to own, a buffer for each read in flight, and room for what the kernel tells.
+    // 2. Make a queue for the kernel to own, a buffer for each read in flight, and memory for the kernel's results.
     weftio::file_queue queue(engine, device);
     weftio::buf_arr buffers(engine, device, {.count = wanted.reads, .buffer_bytes = wanted.bytes});
     auto state = device.allocate(sizeof(checksum_state), weftio::memory_kind::cpu_device);
@@ -75,7 +75,7 @@ int run(const options& wanted)
                                 fmt::print(stderr, "{}\n", failure.text);
                             }});
 
-    // 4. Launch the kernel, and wait until it has seen the end of the file.
+    // 4. Launch the kernel, and wait until it has reached the end of the file.
     const auto begin = std::chrono::steady_clock::now();
     auto kernel = device.launch(file_checksum_kernel, {.lanes = wanted.lanes}, queue, file.key(), buffers,
                                 state.device_address(), sums.device_address());
@@ -86,10 +86,10 @@ int run(const options& wanted)
     kernel.wait_for(std::chrono::seconds(5));
     progress.progress();
 
-    // 5. Put the sums of all lanes together.
+    // 5. Combine the sums of all lanes.
     const auto& told = *static_cast<const checksum_state*>(state.cpu_address());
     if (told.status != 0)
-        return 3; // a read has failed; the host was told why
+        return 3; // a read has failed; the failure was reported to the host
     const auto* const lanes = static_cast<const lane_sums*>(sums.cpu_address());
     fmt::print("{:08x}  {}\n", adler32(lanes, wanted.lanes, told.file_bytes), wanted.path);
     fmt::print(stderr, "{} bytes by a kernel on {}, {:.2f} GB/s with launch\n", told.file_bytes, device.name(),

@@ -5,12 +5,12 @@
 
 #define ADLER_MODULUS 65521u
 
-/* What one lane has summed up: bytes, and bytes times their offset, modulo 65521. */
+/* Sums of one lane: of bytes, and of bytes times their offset, modulo 65521. */
 struct lane_sums {
     weftio_u64 bytes, weighted;
 };
 
-/* What the block knows together: the first status that is not OK, bytes of the present piece and of the file. */
+/* Shared by the block: the first status that is not OK, bytes of the current piece and of the file. */
 struct checksum_state {
     weftio_u32 status, piece_bytes;
     weftio_u64 file_bytes;
@@ -29,7 +29,7 @@ WEFTIO_FN void sum_piece(WEFTIO_GLOBAL struct lane_sums* sums, const WEFTIO_GLOB
     sums->weighted = (sums->weighted + offset % ADLER_MODULUS * (plain % ADLER_MODULUS) + weighted) % ADLER_MODULUS;
 }
 
-/* Reads the file piece by piece, a read in flight for each buffer, and sums it up until a read ends with the file. */
+/* Reads the file piece by piece, with a read in flight for each buffer, and sums it up until the end of the file. */
 WEFTIO_KERNEL void file_checksum(WEFTIO_GLOBAL struct weftio_dev_file_queue* files, weftio_u32 file,
                                  WEFTIO_GLOBAL struct weftio_dev_buf_arr* buffers,
                                  WEFTIO_GLOBAL struct checksum_state* state, WEFTIO_GLOBAL struct lane_sums* sums)
@@ -59,7 +59,7 @@ WEFTIO_KERNEL void file_checksum(WEFTIO_GLOBAL struct weftio_dev_file_queue* fil
             return;
         }
         weftio_block_barrier();
-        if (weftio_lane() == 0) { /* the buffer is free again: the read behind those in flight */
+        if (weftio_lane() == 0) { /* the buffer is free again: enqueue the next read */
             weftio_u32 next = piece + buffers->count;
             weftio_dev_file_read_weak(files, file, (weftio_u64)next * room, weftio_dev_buf_get(buffers, next), 0, room,
                                       first + next, WEFTIO_DEV_SEND_NONE);

@@ -1,5 +1,5 @@
 // rdma_client_server: a client's kernel fills buffers of a server by RDMA, by WRITE and by SEND with immediate values,
-// whenever the server's kernel says that one is ready.
+// whenever the server's kernel signals that a buffer is ready.
 //
 //   ./rdma_client_server                                                         both ends in this process
 //   ./rdma_client_server --listen 18515 -n net_af_packet0,iface=eth0             the server; and on another host:
@@ -29,7 +29,7 @@ struct options {
     std::uint32_t count = 4, timeout = 30;
 };
 
-/// What piece `piece` is full of.
+/// The byte that fills piece `piece`.
 std::uint8_t byte_of(std::size_t piece)
 {
     return static_cast<std::uint8_t>(piece % 255 + 1);
@@ -44,7 +44,7 @@ const char* name_of(std::uint32_t kind)
     return kind == WEFTIO_DEV_RDMA_WRITE_IMM ? "WRITE" : kind == WEFTIO_DEV_RDMA_SEND_IMM ? "SEND" : "nothing";
 }
 
-/// One end: a queue pair, memory that the peer may use, and what the peer has said of its own.
+/// One end: a queue pair, memory that the peer may access, and the description of the peer's memory.
 struct end {
     end(const weftio::port& port, const weftio::device& device, const std::string& address, std::size_t bytes,
         weftio::tcp_exchange peer)
@@ -57,7 +57,8 @@ struct end {
         exchange.meet(); // the peer has connected its queue pair, too
     }
 
-    /// Waits until the kernel has ended, and stops it when the user or the peer has gone. Whether nothing failed.
+    /// Waits until the kernel has ended; stops it if the user interrupts or the peer is gone. Returns whether nothing
+    /// failed.
     bool finish(weftio::running_kernel& kernel)
     {
         weftio::progress_engine progress;
@@ -73,7 +74,7 @@ struct end {
         progress.progress();
         const bool failed = queue.failed();
         if (!failed || !exchange.connected())
-            exchange.meet(); // until then the queue pair answers the peer; throws when that has gone
+            exchange.meet(); // the queue pair serves the peer until then; throws if the peer is gone
         return !failed;
     }
 

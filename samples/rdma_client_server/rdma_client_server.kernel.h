@@ -6,15 +6,15 @@
 #define BUFFER_BYTES 1024u
 #define PIECE_BYTES (BUFFER_BYTES / 2) /* two of them fill a buffer */
 
-/* What the server tells the host of each piece. */
+/* The server's report to the host about each piece. */
 struct arrival {
     weftio_u32 kind; /* enum weftio_dev_rdma_kind */
     weftio_u32 immediate;
 };
 
 /*
- * Has each buffer filled by the client, in two pieces: posts two receives, tells the client so by a number in its
- * memory, and waits for both.
+ * Lets the client fill each buffer in two pieces: posts two receives, signals the client by a number in the client's
+ * memory, and waits for both pieces.
  */
 WEFTIO_KERNEL void rdma_server(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma,
                                WEFTIO_GLOBAL struct weftio_dev_rdma_recv* receives,
@@ -26,7 +26,7 @@ WEFTIO_KERNEL void rdma_server(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma,
 
     for (weftio_u32 number = 0; number < buffers->count; ++number) {
         struct weftio_dev_buf buffer = weftio_dev_buf_get(buffers, number);
-        weftio_u32 bytes = number % 2 ? PIECE_BYTES : 0; /* a WRITE says itself where its bytes go */
+        weftio_u32 bytes = number % 2 ? PIECE_BYTES : 0; /* a WRITE names its destination itself */
         weftio_dev_rdma_recv_post(receives, buffer, 0, bytes);
         weftio_dev_rdma_recv_post(receives, buffer, PIECE_BYTES, bytes);
         weftio_dev_rdma_recv_commit(receives);
@@ -45,7 +45,7 @@ WEFTIO_KERNEL void rdma_server(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma,
 
 /*
  * Fills the server's buffers as soon as each is ready: even ones by WRITE, odd ones by SEND, both with immediate values
- * that count pieces. Reads all of them back in the end.
+ * that count pieces. Reads all buffers back at the end.
  */
 WEFTIO_KERNEL void rdma_client(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma,
                                WEFTIO_GLOBAL struct weftio_dev_buf_arr* pieces, struct weftio_dev_remote table,

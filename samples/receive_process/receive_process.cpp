@@ -1,5 +1,5 @@
-// receive_process: one kernel receives packets, a second one parses them, the CPU prints how many of each protocol
-// arrived.
+// receive_process: one kernel receives packets, a second one parses them, and the CPU prints the number of packets of
+// each protocol.
 //
 //   ./receive_process                            replays the built-in capture, on the CPU
 //   ./receive_process -n iface:veth0 -g opencl   from an interface, through OpenCL

@@ -13,8 +13,8 @@ struct statistics {
 };
 
 /*
- * Hands every batch to `process`. The next item is always free: there are as many items as slots, and each busy item
- * holds at least one slot.
+ * Passes every batch to the kernel `process`. The next item is always free, because there are as many items as slots
+ * and each item in use holds at least one slot.
  */
 WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                            WEFTIO_GLOBAL struct weftio_dev_semaphore* to_process)

@@ -7,14 +7,14 @@
 #define FRAMES 32 /* in a burst */
 #define FRAME_BYTES 1024
 
-/* The kernel reports that it runs, then the CPU sets the start: compiling a kernel may take longer than any lead. */
+/* The CPU sets the start after the kernel has reported that it runs: compiling it may take longer than lead_ns. */
 struct schedule {
     weftio_u32 running;
     weftio_u32 spare;
     weftio_u64 start; /* value of the first wait; 0 until the CPU has set it */
 };
 
-/* Enqueues every burst behind a wait of its own, then returns: the NIC keeps the times. */
+/* Enqueues a wait entry and the frames of each burst, then returns; the NIC sends each burst at its time. */
 WEFTIO_KERNEL void send_wait_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                   WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
                                   WEFTIO_GLOBAL struct schedule* schedule, weftio_u64 interval_ns)

@@ -1,4 +1,4 @@
-// What a responder and a requester get from their owner, checked at each call.
+// The interfaces that a responder and a requester get from their owner, with checks of each call.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace weftio::fuzz {
 
 using roce::piece;
 
-/// A region of 8 KiB between pages that nobody may touch. It checks what a responder must have checked: nothing is
-/// written before a range was announced, and nothing outside of it, but for the whole of a message of one packet.
+/// A region of 8 KiB between guard pages. It checks that the responder writes only within a range that it has checked
+/// before. Exception: it may write the range `whole` of a message of one packet without an earlier check.
 class checked_memory final : public roce::remote_memory {
  public:
     static constexpr std::uint32_t key = 0x100;
@@ -68,7 +68,7 @@ class checked_memory final : public roce::remote_memory {
     refusal invalidate(std::uint32_t of) override { return of == own_key ? refusal::none : refusal::unknown_key; }
 
     std::uint32_t own_key = key;
-    roce::remote_range whole; ///< what the packet under way names, when it is a whole message
+    roce::remote_range whole; ///< range of the current packet, if the packet is a whole message
 
  private:
     std::uint8_t* at(std::uint64_t address)
@@ -124,7 +124,7 @@ class checked_receives final : public roce::receive_entries {
     unsigned sum_ = 0;
 };
 
-/// Entries whose local bytes are the last ones before a page that nobody may touch.
+/// Entries whose local bytes end at a guard page.
 class checked_sends final : public roce::send_entries {
  public:
     roce::entry_state read(std::uint32_t index, roce::send_request& request, refusal& refused) override
@@ -176,7 +176,7 @@ class checked_sends final : public roce::send_entries {
     unsigned sum_ = 0;
 };
 
-/// Takes packets that can be built and that fit into the path MTU, while there is room.
+/// Accepts `room` packets. Checks that each can be built and fits into the path MTU.
 class checked_wire final : public roce::packet_sink {
  public:
     explicit checked_wire(std::uint32_t path_mtu) : path_mtu_(path_mtu) {}

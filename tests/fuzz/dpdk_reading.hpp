@@ -1,5 +1,5 @@
-// The same frame as DPDK reads it: rte_net_get_ptype() and the checksums of rte_ip.h. Where the two differ on purpose,
-// said here.
+// Compares our parser with DPDK's on the same frame: rte_net_get_ptype() and the checksums of rte_ip.h. Intended
+// differences are documented here.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +45,8 @@ struct dpdk_reading {
     bool ipv6() const { return l3() == RTE_PTYPE_L3_IPV6 || l3() == RTE_PTYPE_L3_IPV6_EXT; }
 };
 
-/// Whether DPDK walks the extension headers of this packet as we do. It knows no AH and no mobility header, stops at a
-/// fragment header even of a whole datagram, and gives up at the fifth.
+/// Whether DPDK parses the extension headers of this packet as we do. DPDK does not know AH and mobility headers, stops
+/// at a fragment header even if the datagram is not fragmented, and stops at the fifth header.
 inline bool dpdk_walks(bytes frame, const net::packet_headers& headers)
 {
     std::uint8_t next = frame[headers.l3_offset + 6u];
@@ -60,8 +60,8 @@ inline bool dpdk_walks(bytes frame, const net::packet_headers& headers)
     return count < 5;
 }
 
-/// L4 behind the same L3 header. DPDK looks neither at the length of the IP packet nor whether all of UDP, or the
-/// options of TCP, are there; a TCP data offset below 5 it believes.
+/// Compares the L4 headers after the same L3 header. DPDK checks neither the length of the IP packet nor that the UDP
+/// header, or the TCP options, are complete. It accepts a TCP data offset below 5.
 inline void agree_on_l4(bytes frame, const net::packet_headers& headers, const dpdk_reading& dpdk)
 {
     using net::l4_kind;
@@ -79,8 +79,8 @@ inline void agree_on_l4(bytes frame, const net::packet_headers& headers, const d
         expect(headers.l4 == l4_kind::tcp, "we see the TCP header that DPDK sees");
 }
 
-/// DPDK knows one tag, or 0x88a8 and another: it gets the frame without its tags, and with them where it knows them. It
-/// also looks behind MPLS labels, and behind the fifth tag, which is no header to us.
+/// DPDK parses one VLAN tag, or 0x88a8 and a second tag. It gets the frame without tags, and also with tags if it knows
+/// them. DPDK also parses behind MPLS labels and behind a fifth tag; we do not.
 inline void agree_with_dpdk(bytes frame, const net::packet_headers& headers)
 {
     using net::l3_kind;
@@ -95,7 +95,7 @@ inline void agree_with_dpdk(bytes frame, const net::packet_headers& headers)
     if (known_tags && (tagged.ipv4() || tagged.ipv6()))
         expect(tagged.lengths.l2_len == headers.l3_offset, "DPDK sees the IP header where we see it");
 
-    // DPDK believes the length of an IPv4 header that the frame ends in, and asks IPv6 for no version.
+    // DPDK accepts an IPv4 header length beyond the end of the frame, and does not check the version of IPv6.
     if (dpdk.ipv4() && dpdk.lengths.l2_len + dpdk.lengths.l3_len <= plain.size())
         expect(headers.l3 == l3_kind::ipv4, "we see the IPv4 header that DPDK sees");
     if (dpdk.ipv6() && plain[14] >> 4 == 6)
@@ -109,8 +109,9 @@ inline void agree_with_dpdk(bytes frame, const net::packet_headers& headers)
     agree_on_l4(frame, headers, dpdk);
 }
 
-/// DPDK takes L4 to be as long as the IP packet says and to follow the fixed header of IPv6; UDP says its own length. A
-/// field that holds the sum of the pseudo header alone, which Linux leaves for a NIC to finish, is good to us.
+/// DPDK takes the length of L4 from the IP packet, ignores the length in the UDP header, and expects L4 right after the
+/// fixed IPv6 header. We also accept a checksum field with the sum of the pseudo header alone, which Linux leaves for a
+/// NIC to complete.
 inline void agree_with_dpdk_on_checksums(bytes frame, const net::packet_headers& headers,
                                          const net::checksum_verdict& verdict)
 {

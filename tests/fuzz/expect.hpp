@@ -1,4 +1,4 @@
-// What must hold whatever the input is.
+// Conditions that must hold for every input.
 #pragma once
 
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 namespace weftio::fuzz {
 
-/// Ends the process, which libFuzzer takes for a find, when `holds` is false.
+/// Aborts the process if `holds` is false; libFuzzer reports this as a finding.
 inline void expect(bool holds, const char* words)
 {
     if (holds)

@@ -1,4 +1,4 @@
-// Where fuzzers put a frame, so that a wrong access does not go unnoticed.
+// Guarded memory for a frame of a fuzzer, in which every wrong access is detected.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace weftio::fuzz {
 
-/// Room for a frame; the NIC's view cannot be written.
+/// Memory for a frame; the NIC's mapping is read-only.
 class frame_memory {
  public:
     std::span<const std::uint8_t> against_the_end(std::span<const std::uint8_t> frame)

@@ -1,4 +1,4 @@
-// Memory in which a wrong access cannot go unnoticed.
+// Memory in which every wrong access is detected.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace weftio::fuzz {
 
-/// Whole pages, mapped twice, each time between two pages that nobody may touch: the kernel's view can be written, the
-/// NIC's can only be read. Stays to the end of the process. Throws std::system_error.
+/// Whole pages that are mapped twice, each time between two guard pages: writable for the kernel, read-only for the
+/// NIC. The mappings stay until the end of the process. Throws std::system_error.
 class guarded {
  public:
     static constexpr std::size_t page = 4096;

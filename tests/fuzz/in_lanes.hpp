@@ -12,7 +12,7 @@
 namespace weftio::fuzz {
 
 /// Runs `body`, which must not throw, once in each of `lanes` lanes.
-/// @param shuffle  seed of the order in which lanes get their turn; none: round-robin
+/// @param shuffle  seed of the order in which lanes run; none: round-robin
 inline void in_lanes(std::uint32_t lanes, std::optional<std::uint64_t> shuffle, const std::function<void()>& body)
 {
     static devices::cpu::stack_pool stacks;

@@ -1,6 +1,6 @@
-// What the system answers to questions about files, interfaces and rights, while a spec is read: the input decides.
-// Nothing outside the fuzzer is opened, made or written. The linker puts these functions in front of those of the C
-// library (--wrap).
+// Fake system calls about files, interfaces and rights while a port spec is parsed; the fuzzer's input decides the
+// results. Nothing outside the fuzzer is opened, created or written. The linker replaces the functions of the C library
+// by these (--wrap).
 #pragma once
 
 #include <cerrno>
@@ -17,12 +17,12 @@
 
 namespace weftio::fuzz {
 
-/// As long as there is one the system is played. One thread.
+/// While an object exists, the system calls are faked. One thread.
 class played_system {
  public:
-    /// @param answers  bits: a file is there, is regular, may be written; an interface is there; raw sockets are
-    /// granted; /dev/net/tun
-    /// @param file     what every file holds
+    /// @param answers  bits: a file exists, is regular, is writable; an interface exists; raw sockets are permitted;
+    ///                 /dev/net/tun exists
+    /// @param file     content of every file
     played_system(std::uint8_t answers, const std::uint8_t* file, std::size_t bytes)
         : answers_(answers), file_(file), bytes_(bytes)
     {
@@ -72,7 +72,7 @@ class played_system {
 
 } // namespace weftio::fuzz
 
-// NOLINTBEGIN(bugprone-reserved-identifier): names that the linker makes
+// NOLINTBEGIN(bugprone-reserved-identifier): names that the linker defines
 extern "C" {
 std::FILE* __real_fopen(const char*, const char*);
 int __real_stat(const char*, struct stat*);

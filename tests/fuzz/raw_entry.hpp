@@ -1,4 +1,4 @@
-// Send entries that are right but for what the input says.
+// Send entries that are valid except for the fields that the input changes.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace weftio::fuzz {
 
-/// The input as numbers; zeros behind its end.
+/// The input as numbers; zeros after its end.
 class numbers {
  public:
     numbers(const std::uint8_t* data, std::size_t bytes) : at_(data), left_(bytes) {}
@@ -36,7 +36,7 @@ class numbers {
     std::size_t left_;
 };
 
-/// A region as entries name it.
+/// Key and address of a region, for entries.
 struct named_region {
     std::uint32_t key = 0;
     std::uint64_t base = 0, bytes = 0;
@@ -88,7 +88,7 @@ struct raw_entry {
         segments = 3;
     }
 
-    /// Half of all entries stay as they are; of the others one field changes.
+    /// Changes one field of half of the entries.
     void mutate(numbers& in) noexcept
     {
         const std::uint32_t kind = in.byte() & 15;
@@ -102,7 +102,7 @@ struct raw_entry {
             case 10: words[1] ^= weftio_swap32(std::uint32_t{in.byte()} << 8); break; // queue
             case 11: words[1] ^= weftio_swap32(in.byte()); break;                     // segments
             case 12: moved(word(last, 1)); break;                                     // key, or an inline byte
-            case 13: moved(word(last, 3)); break;                                     // address, or a wait's nothing
+            case 13: moved(word(last, 3)); break; // address, or an unused word of a wait
             case 14: moved(word(last, 0)); break; // count, inline or not, or an opcode
             case 15: {                            // anything else
                 std::uint32_t at = in.byte() % (segments * 4);

@@ -1,4 +1,4 @@
-// What both fuzzers do with their bytes.
+// Reads a capture; shared by two fuzzers.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace weftio::replay {
 
-/// Reads a capture to its end, touches every byte of every frame, and does it again: both passes must tell the same.
+/// Reads a capture to its end twice and touches every byte of every frame. Both passes must give the same result.
 inline void read_whole(const std::uint8_t* data, std::size_t bytes)
 {
     auto reader = make_reader(input(make_memory_source(data, bytes)));
@@ -20,9 +20,9 @@ inline void read_whole(const std::uint8_t* data, std::size_t bytes)
             for (std::byte byte : next.bytes)
                 sums[pass] = sums[pass] * 31 + static_cast<std::uint64_t>(byte);
             if (next.offset >= bytes || next.bytes.size() > std::min<std::size_t>(longest_frame, bytes - next.offset))
-                std::abort(); // more than the file has: the reader's buffer is larger, so a sanitizer would not see it
+                std::abort(); // beyond the end of the file, but within the reader's buffer: no sanitizer detects it
         }
-        if (!reader->format() || reader->next(next)) // the end is the end
+        if (!reader->format() || reader->next(next)) // after the end there is no further frame
             std::abort();
         damaged_at[pass] = reader->damaged() ? reader->damaged()->offset + 1 : 0;
         if (damaged_at[pass] > bytes + 1 || (reader->damaged() && reader->damaged()->reason.empty()))

@@ -1,4 +1,4 @@
-// A driver that takes as many frames as it is told and keeps them as long as it is told: callbacks of DPDK in front of
+// A driver that accepts a given number of frames and keeps them until they are released: DPDK callbacks in front of
 // net_null.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace weftio::fuzz {
 
-/// One a port, for as long as the port is there. One thread.
+/// One object for each port; it must live as long as the port. One thread.
 class slow_wire {
  public:
     explicit slow_wire(std::uint16_t port)
@@ -24,13 +24,14 @@ class slow_wire {
     slow_wire(const slow_wire&) = delete;
     slow_wire& operator=(const slow_wire&) = delete;
 
-    /// The next `frames` are taken and then no more; `keep`: until release(), not given back at once.
+    /// Accepts the next `frames` frames and then no more. `keep`: keeps them until release(); false: frees them at
+    /// once.
     void set(std::uint64_t frames, bool keep)
     {
         room_ = frames;
         keep_ = keep;
     }
-    /// Gives the oldest `frames` back that are kept.
+    /// Frees the oldest `frames` frames that are kept.
     void release(std::size_t frames)
     {
         auto end = kept_.begin() + static_cast<std::ptrdiff_t>(std::min(frames, kept_.size()));
@@ -38,7 +39,7 @@ class slow_wire {
         kept_.erase(kept_.begin(), end);
     }
     void release_all() { release(kept_.size()); }
-    /// Whether a frame that is kept begins in these bytes.
+    /// Whether a kept frame begins within these bytes.
     bool keeps(const std::byte* begin, std::size_t bytes) const
     {
         return std::any_of(kept_.begin(), kept_.end(), [&](const rte_mbuf* frame) {
@@ -61,13 +62,13 @@ class slow_wire {
         for (std::uint16_t at = 0; at < some; ++at) {
             read(*frames[at]);
             if (keep_) {
-                rte_mbuf_refcnt_update(frames[at], 1); // net_null's free is not the last one then
+                rte_mbuf_refcnt_update(frames[at], 1); // so that net_null's free does not free the frame
                 kept_.push_back(frames[at]);
             }
         }
         return some;
     }
-    /// As hardware would: from the first byte to the last. With guard pages around, these two and one between are
+    /// Reads a frame as hardware would. With guard pages around it, the first byte, the last and one between are
     /// enough.
     void read(const rte_mbuf& frame)
     {

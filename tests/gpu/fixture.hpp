@@ -1,4 +1,4 @@
-// A GPU, or a skipped test that says what it missed.
+// A GPU for tests. Without a GPU, a test is skipped and reports what it missed.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace weftio::test {
 
 using namespace std::chrono_literals;
 
-/// The GPU that WEFTIO_GPU names, the first one else.
+/// The GPU that WEFTIO_GPU names, else the first one.
 inline std::string gpu_spec()
 {
     const char* named = std::getenv("WEFTIO_GPU");
@@ -41,7 +41,7 @@ class gpu_fixture : public testing::Test {
     std::optional<device> gpu_;
 };
 
-/// A verdict that kernels write and the host reads.
+/// A test result that kernels write and the host reads.
 class shared_verdict {
  public:
     explicit shared_verdict(const device& device) : memory_(device.allocate(sizeof(verdict), memory_kind::cpu_device))
@@ -57,7 +57,7 @@ class shared_verdict {
     memory memory_;
 };
 
-/// A port that hands back what it sends, waits instead of dropping, and gives its core to nobody.
+/// A loopback port that holds packets instead of dropping them, and whose engine always spins.
 inline port loopback()
 {
     return port::open("loopback", {.idle = idle_policy::busy, .hold_when_full = port_options::hold::on});

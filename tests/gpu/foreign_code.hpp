@@ -1,7 +1,7 @@
-// What foreign.cu offers to code that the C++ compiler compiles.
+// Functions of foreign.cu for C++ code.
 #pragma once
 
 struct foreign_game;
 
-/// Plays the game in a kernel, and waits for its end. Returns false when CUDA refuses.
+/// Runs foreign_play() in a kernel and waits for its end. Returns false if CUDA reports an error.
 bool foreign_code_plays(foreign_game* game);

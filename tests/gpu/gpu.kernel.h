@@ -1,4 +1,4 @@
-/* Kernels of weftio-gpu-test. Frame n is made of words that follow from n alone. */
+/* Kernels of weftio-gpu-test. The words of frame n are computed from n alone. */
 #pragma once
 
 #include "weftio/device/dma.h"
@@ -8,11 +8,11 @@
 
 #define FRAME_UNIT_BYTES 16u /* frames are made and checked four words at a time */
 
-/* What went wrong, and how far it went. */
+/* Result of a kernel: errors and progress. */
 struct verdict {
     weftio_u32 packets; /* received and released */
-    weftio_u32 wrong;   /* words, lengths or calls that were not as they should be */
-    weftio_u32 full;    /* strong calls that found no room */
+    weftio_u32 wrong;   /* wrong words, lengths or statuses */
+    weftio_u32 full;    /* strong calls that returned WEFTIO_DEV_FULL */
     weftio_u32 spare[13];
 };
 
@@ -29,7 +29,7 @@ WEFTIO_FN void write_unit(WEFTIO_GLOBAL weftio_u8* frame, weftio_u32 number, wef
                     frame_word(number, word + 1), frame_word(number, word + 2), frame_word(number, word + 3));
 }
 
-/* 0 when these four words are frame `number`'s. */
+/* 0 if these four words are those of frame `number`. */
 WEFTIO_FN weftio_u32 wrong_unit(const WEFTIO_GLOBAL weftio_u8* frame, weftio_u32 number, weftio_u32 unit)
 {
     weftio_u32 a, b, c, d, word = unit * 4;
@@ -39,7 +39,7 @@ WEFTIO_FN weftio_u32 wrong_unit(const WEFTIO_GLOBAL weftio_u8* frame, weftio_u32
            d != frame_word(number, word + 3);
 }
 
-/* Writes frames `first` .. `first + count - 1`, the lanes of the block side by side. */
+/* Writes frames `first` .. `first + count - 1` by all lanes of the block. */
 WEFTIO_FN void write_frames(const WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 first, weftio_u32 count,
                             weftio_u32 bytes)
 {
@@ -50,8 +50,9 @@ WEFTIO_FN void write_frames(const WEFTIO_GLOBAL struct weftio_dev_buf_arr* frame
 }
 
 /*
- * Lane `i` of all has bytes i * share .. of `from` copied to the same place of `to`, waits, and compares. results[0] is
- * the first status that is not OK, negated; results[1] counts lanes that found their bytes there.
+ * Lane `i` of the grid enqueues a copy of `share` bytes from offset i * share of `from` to the same offset of `to`,
+ * waits, and compares. results[0] is the first status that is not OK, negated; results[1] counts lanes whose bytes were
+ * right.
  */
 WEFTIO_KERNEL void copy_shares(WEFTIO_GLOBAL struct weftio_dev_dma* dma, struct weftio_dev_buf from,
                                struct weftio_dev_buf to, weftio_u32 share, WEFTIO_GLOBAL weftio_u32* results)
@@ -72,8 +73,8 @@ WEFTIO_KERNEL void copy_shares(WEFTIO_GLOBAL struct weftio_dev_dma* dma, struct 
 }
 
 /*
- * Lane `i` of all has bytes i * share .. of the file read to the same place of `to`, waits, and compares them with
- * `expected`. results[] as those of copy_shares.
+ * Lane `i` of the grid enqueues a read of `share` bytes at offset i * share of the file to the same offset of `to`,
+ * waits, and compares them with `expected`. results[] are those of copy_shares.
  */
 WEFTIO_KERNEL void read_shares(WEFTIO_GLOBAL struct weftio_dev_file_queue* files, weftio_u32 file,
                                struct weftio_dev_buf to, const WEFTIO_GLOBAL weftio_u8* expected, weftio_u32 share,
@@ -95,7 +96,7 @@ WEFTIO_KERNEL void read_shares(WEFTIO_GLOBAL struct weftio_dev_file_queue* files
     weftio_fetch_add_relaxed_u32(&results[1], right && bytes == (weftio_s64)share);
 }
 
-/* Frames 0 .. total - 1, weakly, in order. One block. */
+/* Sends frames 0 .. total - 1 in weak mode, in order. One block. */
 WEFTIO_KERNEL void stream_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                               WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL struct verdict* verdict,
                               weftio_u32 total, weftio_u32 bytes)
@@ -105,7 +106,7 @@ WEFTIO_KERNEL void stream_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     for (weftio_u32 done = 0; done < total; done += round) {
         round = weftio_min_u32(weftio_min_u32(weftio_block_lanes(), total - done), txq->queue.ring.mask + 1);
         if (weftio_dev_eth_txq_wait_room_block(txq, round, 0) != WEFTIO_DEV_OK)
-            return; /* the host wants an end, and counts what has come */
+            return; /* the host asks the kernel to end, and counts the received frames */
         write_frames(frames, done, round, bytes);
         weftio_block_barrier();
         for (weftio_u32 i = weftio_lane(); i < round; i += weftio_block_lanes())
@@ -148,8 +149,7 @@ WEFTIO_KERNEL void stream_in(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTI
 }
 
 /*
- * The frame of every number below `total` once, strongly, from every lane of every block; the number is in the first
- * word.
+ * Sends each frame 0 .. total - 1 once, in strong mode, from all lanes of all blocks. The number is in the first word.
  */
 WEFTIO_KERNEL void scatter_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL struct verdict* verdict,
@@ -198,7 +198,7 @@ WEFTIO_KERNEL void gather_in(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTI
     }
 }
 
-/* Waits for READY on each item, checks what is in it, and answers DONE with count and first swapped. One lane. */
+/* Waits until each item is READY, checks its content, and sets it DONE with count and first swapped. One lane. */
 WEFTIO_KERNEL void answer_items(WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore,
                                 WEFTIO_GLOBAL struct verdict* verdict, weftio_u32 total)
 {
@@ -216,7 +216,7 @@ WEFTIO_KERNEL void answer_items(WEFTIO_GLOBAL struct weftio_dev_semaphore* semap
     }
 }
 
-/* Touches its queue once, then memory that there is not. */
+/* Uses its queue once, then accesses an invalid address. */
 WEFTIO_KERNEL void touch_nothing(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* nowhere)
 {
     weftio_u32 count, first;
@@ -225,7 +225,7 @@ WEFTIO_KERNEL void touch_nothing(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, W
     *nowhere = count;
 }
 
-/* Writes a word a lane, also into memory that only the device sees, and reads that back. */
+/* Writes a word per lane, also into memory that only the device can access, and reads it back. */
 WEFTIO_KERNEL void copy_through(WEFTIO_GLOBAL weftio_u32* hidden, const WEFTIO_GLOBAL weftio_u32* from,
                                 WEFTIO_GLOBAL weftio_u32* to, weftio_u32 words)
 {
@@ -236,7 +236,7 @@ WEFTIO_KERNEL void copy_through(WEFTIO_GLOBAL weftio_u32* hidden, const WEFTIO_G
         to[i] = hidden[words - 1 - i];
 }
 
-/* Looks at its queue until the host wants an end; with `silent` it stops beating first. */
+/* Polls its queue until the host asks the kernel to end. With `silent`, its beats stop before. */
 WEFTIO_KERNEL void look_until_stopped(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* running,
                                       weftio_u32 silent)
 {

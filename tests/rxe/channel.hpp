@@ -16,7 +16,7 @@ namespace weftio::test {
 
 class channel {
  public:
-    /// @param server  whom to connect to, for 2 x patience; nullptr: waits for who connects
+    /// @param server  address to connect to, with a timeout of 2 x patience; nullptr: waits for a connection
     explicit channel(const char* server)
     {
         sockaddr_in at{};
@@ -58,7 +58,7 @@ class channel {
             throw std::runtime_error("the other end has gone");
         return value;
     }
-    /// Both ends reach this point.
+    /// Returns when both ends have called it.
     void meet()
     {
         put(char{0});

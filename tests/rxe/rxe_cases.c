@@ -1,11 +1,11 @@
-// rxe-cases: small RC exchanges between two verbs devices, each worth a capture.
+// rxe-cases: small RC exchanges between two verbs devices, one for each capture.
 //
 //   rxe-cases CASE...            on the responder, then
 //   rxe-cases -c ADDRESS CASE... on the requester, with the same cases.
 //
-// With GID=0 in the environment its address is that of link-local IPv6.
+// With GID=0 in the environment, the program uses its link-local IPv6 address.
 //
-// Every case has a fresh queue pair on each side; a TCP connection (port 18600) carries what they must agree on.
+// Every case has a new queue pair on each side; a TCP connection (port 18600) carries the data that both must know.
 // Build: cc -O2 -o rxe-cases rxe-cases.c -libverbs
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -19,7 +19,7 @@
 enum { kSize = 131072, kPsn = 0xfffffe };  // The sequence numbers wrap in most cases.
 
 struct Meeting {
-    char name[16];  // The case, to be found again in a capture.
+    char name[16];  // Name of the case, visible in the capture.
     union ibv_gid gid;
     uint32_t qpn, psn, key, other_key;
     uint64_t address;
@@ -39,12 +39,12 @@ static char memory[kSize] __attribute__((aligned(4096)));
 static void check(int good, const char *what) {
     if (!good) { perror(what); exit(1); }
 }
-static void meet(int delay_ms) {  // Both sides reach this point.
+static void meet(int delay_ms) {  // Returns when both sides have called it.
     char token = 0;
     usleep(delay_ms * 1000);
     check(write(connection, &token, 1) == 1 && read(connection, &token, 1) == 1, "meet");
 }
-static int patience(void) {  // Seconds, for what must come.
+static int patience(void) {  // Timeout in seconds for events that must happen.
     const char *wanted = getenv("PATIENCE");
     return wanted ? atoi(wanted) : 60;
 }
@@ -100,7 +100,7 @@ static void ask(const char *what, int opcode, uint32_t length, uint64_t offset, 
     completion(what);
 }
 
-// A fresh queue pair on each side. The requester's sequence number starts `ahead` of what the responder expects.
+// Makes a new queue pair on each side. The requester's first PSN is `ahead` of the PSN that the responder expects.
 static void open_qp(const char *name, int ahead, int wrong_qpn, enum ibv_mtu mtu) {
     struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
                                     .cap = {.max_send_wr = 16,
@@ -138,7 +138,7 @@ static void close_qp(void) {
     for (struct ibv_wc wc; ibv_poll_cq(cq, 1, &wc);) {}
 }
 
-// The cases: what the requester does, and what the responder does meanwhile.
+// The cases: the actions of the requester, and those of the responder meanwhile.
 
 enum {
     kSend = IBV_WR_SEND, kSendImm = IBV_WR_SEND_WITH_IMM, kSendInvalidate = IBV_WR_SEND_WITH_INV,
@@ -179,7 +179,7 @@ static void read_(void) {
     ask("READ 0", kRead, 0, 0, 0, 0);
     ask("READ 7", kRead, 7, 1, other.key, 0);
     ask("READ 3001", kRead, 3001, 0, other.key, 0);
-    for (int i = 0; i < 6; ++i) post(kRead, 1500, 0, other.key, 0);  // More than the four allowed in flight.
+    for (int i = 0; i < 6; ++i) post(kRead, 1500, 0, other.key, 0);  // More than the four READs that may be in flight.
     post(kWrite, 8, 4096, other.key, 0);
     for (int i = 0; i < 7; ++i) completion("READ 1500 six times, then WRITE 8");
 }
@@ -187,7 +187,7 @@ static void zero(void) {
     memset(memory + 64, 0, 8);
     meet(0);
 }
-static void atomic(void) {  // On a zero.
+static void atomic(void) {  // The word is 0 before.
     meet(0);
     ask("FETCH_ADD 5", kAdd, 8, 64, other.key, 5);
     ask("CMP_SWAP, equal", kSwap, 8, 64, other.key, 5);
@@ -244,7 +244,7 @@ static void write_packet(void) { ask("WRITE 1024 to a responder of MTU 256", kWr
 static const struct Case {
     const char *name;
     void (*request)(void), (*respond)(void);
-    int ahead, wrong_qpn;  // The requester's first sequence number, and where it sends.
+    int ahead, wrong_qpn;  // The requester's first PSN is ahead; it sends to a wrong queue pair number.
     enum ibv_mtu respond_mtu;
 } kCases[] = {
     {"send", send_, take5, 0, 0, IBV_MTU_1024},          {"write", write_, take2, 0, 0, IBV_MTU_1024},

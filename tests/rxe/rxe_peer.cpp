@@ -1,8 +1,8 @@
 // rxe_peer PORT ADDRESS [-c SERVER] CASE...: the other end of rxe_cases, which runs on Linux's own RoCE device.
 //
-// With -c it asks, without it answers. Every case has a fresh queue pair on each side; a TCP connection (port 18600)
-// carries what both must agree on. It prints a line for each thing that is not as it should be, and ends with 1 then.
-// For rxe.sh.
+// With -c it is the requester, without it the responder. Every case has a new queue pair on each side; a TCP connection
+// (port 18600) carries the data that both must know. The program prints a line for each error; its exit status is 1 if
+// there was one. For rxe.sh.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -27,10 +27,10 @@ using namespace weftio;
 using test::channel;
 using namespace std::chrono_literals;
 
-constexpr std::size_t memory_bytes = 131072; // as rxe_cases has it
+constexpr std::size_t memory_bytes = 131072; // the same as in rxe_cases
 constexpr std::uint32_t first_psn = 0xfffffe;
 
-/// What both ends tell each other of a case, as rxe_cases has it.
+/// The data that both ends exchange for a case; the same struct as in rxe_cases.
 struct meeting {
     char name[16];
     std::array<std::uint8_t, 16> gid;
@@ -91,7 +91,7 @@ class peer {
     struct one_case {
         void (peer::*ask)();
         void (peer::*answer)();
-        std::uint32_t path_mtu = 1024; ///< of the one that answers
+        std::uint32_t path_mtu = 1024; ///< path MTU of the responder
     };
     static const std::map<std::string, one_case>& cases();
 
@@ -142,19 +142,19 @@ class peer {
     weftio_dev_rdma* sends() const { return queue_->handle(); }
     weftio_dev_rdma_recv* receives_of() const { return queue_->receives().handle(); }
     weftio_dev_buf local() const { return region_.buffer(); }
-    /// What the other end has said, and 4,096 bytes behind that, which it refuses.
+    /// The memory that the other end has sent, and 4,096 bytes after it, which the other end refuses.
     weftio_dev_remote remote(std::uint32_t key) const
     {
         return remote_region{.address = other_.address, .bytes = memory_bytes + 4096, .rkey = key}.on_device();
     }
 
-    /// Takes what the queue tells the host.
+    /// Processes the events of the queue.
     void listen()
     {
         while (progress_.progress() != 0) {
         }
     }
-    /// Commits, waits until all is done, and holds the syndrome of the failure against what is expected.
+    /// Commits, waits until all entries are done, and compares the syndrome of the failure with the expected one.
     void completes(const char* what, std::int32_t enqueued, std::uint8_t syndrome = 0)
     {
         expect(enqueued == WEFTIO_DEV_OK, fmt::format("{}: enqueued with status {}", what, enqueued));
@@ -181,7 +181,7 @@ class peer {
     {
         return weftio_dev_rdma_read(sends(), far_, from, local(), to, bytes, WEFTIO_DEV_SEND_NONE);
     }
-    /// Reads `count` bytes of the other end to 65536, and holds each against what it should be.
+    /// Reads `count` bytes of the other end to offset 65536, and compares each with the expected byte.
     template <class Wanted>
     void reads(std::uint32_t count, std::uint64_t from, Wanted&& wanted)
     {
@@ -223,7 +223,7 @@ class peer {
         completes("READ 0", read(0, 0));
         reads(7, 100001, of_answerer);
         reads(3001, 100000, of_answerer);
-        for (int each = 0; each < 6; ++each) // more than the four that may be in flight
+        for (int each = 0; each < 6; ++each) // more than the four READs that may be in flight
             expect(read(100000, 1500, 80000) == WEFTIO_DEV_OK, "a READ is enqueued");
         writes("six READs, then WRITE 8", 4096, 8);
         reads(8, 4096, [](std::size_t at) { return of_asker(at - 4096); });
@@ -284,7 +284,7 @@ class peer {
     void send_long()
     {
         tcp_.meet();
-        // Linux says so with a NAK of its own kind, 0x63; the standard has 0x61.
+        // Linux sends NAK 0x63 here; the standard specifies 0x61.
         completes("SEND 3000 into 1500", weftio_dev_rdma_send(sends(), local(), 0, 3000, 0),
                   WEFTIO_SYNDROME_REMOTE_OPERATION);
     }
@@ -293,10 +293,10 @@ class peer {
     struct wanted_receive {
         std::uint32_t count;
         std::optional<std::uint32_t> immediate;
-        bool written = false; ///< by a WRITE: not in the receive's own memory
+        bool written = false; ///< by a WRITE: the data is not in the memory of the receive entry
         std::uint8_t syndrome = 0;
     };
-    /// Waits for one receive, and holds it against what it should be.
+    /// Waits for one receive and compares it with the expected one.
     void receives(const wanted_receive& wanted)
     {
         weftio_u32 count = 0, first = 0;
@@ -375,7 +375,7 @@ class peer {
         receives({.count = 0, .immediate = std::nullopt, .syndrome = WEFTIO_SYNDROME_LOCAL_LENGTH});
     }
 
-    /// Prints what the host hears of failures, and holds the counters against each other.
+    /// Prints the failures that were reported to the host, and checks that the counters match each other.
     void told()
     {
         listen();
@@ -401,7 +401,7 @@ class peer {
     device cpu_ = device::open("cpu");
     memory memory_;
     memory_region region_, read_only_;
-    const rdma_device at_; ///< before anybody is waited for
+    const rdma_device at_; ///< opened before the program waits for the other end
     channel tcp_;
     progress_engine progress_;
     std::vector<send_failure> failures_;

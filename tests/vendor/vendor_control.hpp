@@ -1,4 +1,4 @@
-// What tests see of, and let happen in, the library that stands in for NVIDIA's.
+// Controls and counts of the library that stands in for NVIDIA's in tests.
 #pragma once
 
 #include <atomic>
@@ -9,17 +9,17 @@
 
 namespace weftio::test {
 
-/// That of one loaded library. Threads: any.
+/// The controls of one loaded library. Threads: any.
 struct vendor_control {
-    std::atomic<int> refuse_files{0};    ///< what cuFileHandleRegister returns
-    std::atomic<int> refuse_memory{0};   ///< what cuFileBufRegister returns
-    std::atomic<std::size_t> most{~0ul}; ///< bytes of one call
-    std::atomic<long> fail_after{-1};    ///< reads and writes that work, and then one fails; -1: none does
-    std::atomic<long> failure{0};        ///< what that one returns; -1: with `failure_errno`
+    std::atomic<int> refuse_files{0};    ///< result of cuFileHandleRegister
+    std::atomic<int> refuse_memory{0};   ///< result of cuFileBufRegister
+    std::atomic<std::size_t> most{~0ul}; ///< most bytes that one call transfers
+    std::atomic<long> fail_after{-1};    ///< reads and writes that succeed before one fails; -1: none fails
+    std::atomic<long> failure{0};        ///< result of the failing call; -1: with `failure_errno`
     std::atomic<int> failure_errno{0};
     std::atomic<long> drivers{0}, files{0}, memories{0}; ///< open or registered now
     std::atomic<long> files_ever{0}, reads{0}, writes{0};
-    std::atomic<int> version{0}; ///< what a call of cuFileGetVersion by the library itself says
+    std::atomic<int> version{0}; ///< result of a call of cuFileGetVersion by the library itself
 
     /// Calls with their arguments, in order.
     std::vector<std::string> calls()
@@ -32,7 +32,7 @@ struct vendor_control {
         const std::lock_guard lock(mutex);
         log.push_back(std::move(call));
     }
-    /// As it was after loading, but for what is registered.
+    /// Restores the state after loading, except for registrations.
     void reset()
     {
         refuse_files = refuse_memory = failure_errno = 0;
@@ -47,7 +47,7 @@ struct vendor_control {
     std::vector<std::string> log;
 };
 
-/// What the library exports beside cuFile's functions, as vendor_stand_in().
+/// The function that the library exports in addition to cuFile's, as vendor_stand_in().
 using vendor_stand_in_function = vendor_control*();
 
 } // namespace weftio::test

@@ -1,4 +1,4 @@
-// An allocator that calls what the preloaded library intercepts, also while dlsym() asks it for memory.
+// An allocator that calls functions that the preloaded library intercepts, also while dlsym() allocates.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

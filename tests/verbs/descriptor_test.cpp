@@ -90,7 +90,7 @@ TEST(Mapping, OfANodeIsTheEngines)
         EXPECT_EQ(0, ::munmap(page, 4096));
         EXPECT_EQ(MAP_FAILED, map(nullptr, 4096, PROT_READ, MAP_SHARED, node, 8192));
         EXPECT_EQ(EINVAL, errno);
-        // What is anonymous is of no descriptor.
+        // An anonymous mapping has no descriptor.
         void* const plain = map(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, node, 0);
         ASSERT_NE(MAP_FAILED, plain);
         EXPECT_EQ(0, *static_cast<const char*>(plain));
@@ -123,7 +123,7 @@ struct duplicator {
     const char* name;
     int (*call)(int descriptor);
 };
-/// A number that nothing has.
+/// A descriptor number that is not open.
 int unused()
 {
     const int number = open_null();

@@ -1,5 +1,6 @@
-/* What programs of tests/scripts/run_*.sh share, which run below weftio-run with libibverbs and libmlx5 as
-   installed. */
+/*
+ * Shared by programs of tests/scripts/run_*.sh, which run under weftio-run with the installed libibverbs and libmlx5.
+ */
 #pragma once
 
 #include <errno.h>
@@ -25,7 +26,7 @@ static inline void check(int line, const char* what, long long expected, long lo
     ++failed_checks;
 }
 
-/* Ends the program when what it needs is not there. */
+/* Ends the program if a precondition does not hold. */
 #define NEED(value) need(__LINE__, #value, (value) != 0)
 static inline void need(int line, const char* what, int there)
 {
@@ -42,7 +43,7 @@ static inline double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* How long to wait for what must come, in seconds. */
+/* Timeout for events that must happen, in seconds. */
 static inline double patience(void)
 {
     const char* factor = getenv("WEFTIO_PATIENCE");
@@ -54,7 +55,7 @@ struct end {
     struct ibv_qp* qp;
 };
 
-/* One for the program, or, with ENDS_OF __thread, for each thread. */
+/* One instance for the program; with ENDS_OF defined as __thread, one for each thread. */
 #ifndef ENDS_OF
 #define ENDS_OF
 #endif
@@ -188,7 +189,7 @@ static inline int post_receive(struct ibv_qp* qp, uint32_t bytes, uint64_t wr_id
     return ibv_post_recv(qp, &entry, &bad);
 }
 
-/* The next completion; ends the program when none comes. */
+/* The next completion; ends the program if there is none within the timeout. */
 static inline struct ibv_wc next_completion(struct ibv_cq* cq)
 {
     struct ibv_wc got = {0};

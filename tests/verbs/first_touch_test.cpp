@@ -1,4 +1,4 @@
-// Programs in which nobody has looked for a device before: each is a process of its own.
+// Programs that have not accessed a device before: each test is a process of its own.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <spawn.h>

@@ -1,5 +1,5 @@
-// Functions of glibc that headers declare for themselves only: programs that were compiled with _FORTIFY_SOURCE, or are
-// old, call them.
+// Functions of glibc that no public header declares. Programs that were compiled with _FORTIFY_SOURCE, or for an old
+// glibc, call them.
 #pragma once
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ char* __realpath_chk(const char* path, char* resolved, size_t there);
 namespace weftio::test {
 
 #if defined(__x86_64__)
-inline constexpr int stat_version = 1; ///< _STAT_VER, which headers no longer have
+inline constexpr int stat_version = 1; ///< _STAT_VER, which headers no longer define
 #else
 inline constexpr int stat_version = 0;
 #endif

@@ -1,4 +1,4 @@
-// A library that looks for a device in its constructor.
+// A library that accesses a device in its constructor.
 #include <unistd.h>
 
 #include <cstdio>

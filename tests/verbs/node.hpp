@@ -1,4 +1,4 @@
-// An open node, whose engine answers writes with 1000 and the number of its device.
+// An open device node whose engine answers writes with 1000 + the number of its device.
 #pragma once
 
 #include <fcntl.h>
@@ -20,12 +20,12 @@ inline ssize_t ask(int descriptor, std::string_view command = "x")
     return ::write(descriptor, command.data(), command.size());
 }
 
-/// How often the engine was told that a node has been closed.
+/// Number of notifications to the engine that a node has been closed.
 inline ssize_t told_closes()
 {
     const int node = open_node(0);
     const ssize_t count = ask(node, "closes");
-    ::close(node); // counts itself for the next
+    ::close(node); // this close is counted in the next call
     return count;
 }
 

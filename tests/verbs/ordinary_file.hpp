@@ -1,4 +1,4 @@
-// A file that is none of a device's.
+// An ordinary file, which belongs to no device.
 #pragma once
 
 #include <cstdlib>

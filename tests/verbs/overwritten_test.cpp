@@ -46,7 +46,7 @@ void* map_by_kernel(void* wish, std::size_t bytes, int protection, int flags, in
     return reinterpret_cast<void*>(::syscall(SYS_mmap, wish, bytes, protection, flags, descriptor, offset));
 }
 
-/// The code of a function is a jump to map_by_kernel() while one exists.
+/// During its lifetime, the code of a function is a jump to map_by_kernel().
 class overwritten {
  public:
     explicit overwritten(map_function function) : at_(reinterpret_cast<unsigned char*>(function))

@@ -76,7 +76,7 @@ TEST(AChild, UsesNumbersOfNodesForOthers)
     ::close(node);
 }
 
-/// What children of vfork() do before they become a program: they share the parent's memory.
+/// Calls that a child of vfork() makes before exec; it shares the parent's memory.
 TEST(AChildThatSharesMemory, ChangesNothing)
 {
     const int node = open_node(1), null = ::open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -1,4 +1,4 @@
-// Every function that tells what a path or a descriptor is.
+// Every function that returns the type of a path or a descriptor.
 #include <gtest/gtest.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* node = "/dev/infiniband/uverbs1";
 
-/// What all kinds of stat() tell.
+/// The fields that all kinds of stat() return.
 struct facts {
     int result = -1, error = 0;
     mode_t mode = 0;

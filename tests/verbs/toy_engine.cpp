@@ -1,4 +1,4 @@
-// An engine for tests of the preloaded library: it remembers what reached it, and answers with that.
+// A fake engine for tests of the preloaded library: it records the calls that reach it and reports them in its answers.
 //
 // TOY_DEVICES devices [2]; TOY_FAILS: it does not start; TOY_VERSION: its version of the seam.
 #include <dlfcn.h>
@@ -70,7 +70,8 @@ bool sees_device_from_afar(int descriptor)
     return sees;
 }
 
-/// 1: the folder is there; 2: it is hidden while that is asked for, and not from other threads.
+/// Hides a driver's folder for a moment. Returns 2 if it was hidden from this thread meanwhile, and only from this
+/// thread; else 1.
 ssize_t try_to_hide(const std::string& folder)
 {
     struct stat file;
@@ -83,8 +84,9 @@ ssize_t try_to_hide(const std::string& folder)
     return !here && elsewhere && afterwards ? 2 : 1;
 }
 
-/// "closes": how often closed() was called, less one; "fail": EINVAL; "path", "thread": the engine calls what is
-/// intercepted, 2: the host has no such device; a path: hides it; all else: 1000 and the number of the device.
+/// Answers by the text that was written. "closes": number of calls of closed(), minus one; "fail": EINVAL; "path",
+/// "thread": the engine calls intercepted functions, 2: the host has no such device; a path: hides it; other text: 1000
+/// + the number of the device.
 ssize_t write_command(int descriptor, const void* command, std::size_t bytes)
 {
     const int device = device_of(descriptor);

@@ -1,4 +1,4 @@
-/* Stands in for CUDA's header, for programs that copy by CUDA: here its memory is the host's. */
+/* Replaces CUDA's header for programs that copy by CUDA. Device memory is host memory here. */
 #ifndef WEFTIO_STAND_IN_CUDA_H
 #define WEFTIO_STAND_IN_CUDA_H
 

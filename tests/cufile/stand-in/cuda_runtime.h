@@ -1,4 +1,4 @@
-/* Stands in for the few calls of CUDA's runtime that fio's engine makes. Memory of device 0 is the host's. */
+/* Replaces the few calls of CUDA's runtime that fio's engine makes. Memory of device 0 is host memory. */
 #ifndef WEFTIO_STAND_IN_CUDA_RUNTIME_H
 #define WEFTIO_STAND_IN_CUDA_RUNTIME_H
 
@@ -18,7 +18,7 @@ static inline cudaError_t cudaSetDevice(int device)
     return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
-/* A page boundary, as CUDA's memory has. */
+/* Aligned to a page, as CUDA's memory is. */
 static inline cudaError_t cudaMalloc(void** memory, size_t bytes)
 {
     return posix_memalign(memory, 4096, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;

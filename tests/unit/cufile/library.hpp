@@ -1,4 +1,4 @@
-// libcufile.so.0 as programs open it that look up its functions by name.
+// Opens libcufile.so.0 and looks up its functions by name, as some programs do.
 #pragma once
 
 #include <dlfcn.h>
@@ -13,8 +13,8 @@
 
 namespace weftio::test {
 
-/// The functions by name. Opened once; a name that is missing ends the suite. The environment variable WEFTIO_CUFILE
-/// names another library.
+/// The functions by name. The library is opened once; a missing name ends the test suite. The environment variable
+/// WEFTIO_CUFILE names another library.
 struct cufile_library {
     void* const opened = dlopen(path(), RTLD_NOW | RTLD_LOCAL);
 
@@ -44,7 +44,7 @@ struct cufile_library {
     }
 };
 
-/// A number as a C program passes it, also one that no enumerator has.
+/// Converts a number to an enum as a C program does, also if no enumerator has that value.
 template <class Enumeration>
 Enumeration numbered(unsigned number)
 {
@@ -60,7 +60,7 @@ inline const cufile_library& cufile()
     return library;
 }
 
-/// The driver is open as long as the object is there.
+/// Keeps the driver open during its lifetime.
 class open_driver {
  public:
     open_driver() { cufile().DriverOpen(); }
@@ -69,7 +69,7 @@ class open_driver {
     ~open_driver() { cufile().DriverClose_v2(); }
 };
 
-/// A descriptor that is registered as long as the object is there.
+/// Keeps a descriptor registered during its lifetime.
 class registered_file {
  public:
     explicit registered_file(int descriptor)

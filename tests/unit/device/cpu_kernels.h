@@ -1,4 +1,4 @@
-// Kernels that only the CPU device can run: they do what other devices leave undefined.
+// Kernels for the CPU device only: their behavior is undefined on other devices.
 #pragma once
 
 #include <pthread.h>
@@ -9,8 +9,7 @@
 
 namespace weftio::test {
 
-/// Lanes from `keep` on leave at once; the others go through barriers and write what a block sum and a warp sum of 1
-/// give.
+/// Lanes from `keep` on return at once. The others go through barriers and write the block sum and the warp sum of 1.
 inline void leave_early(weftio_u32* words, weftio_u32 keep)
 {
     if (weftio_lane() >= keep)
@@ -21,7 +20,7 @@ inline void leave_early(weftio_u32* words, weftio_u32 keep)
     words[weftio_lane()] = 1000 * block + weftio_warp_sum_u32(1);
 }
 
-/// Lane `late` leaves when the others have come to the barrier.
+/// Lane `late` returns after the others have reached the barrier.
 inline void leave_late(weftio_u32* words, weftio_u32 late)
 {
     if (weftio_lane() == late) {
@@ -55,7 +54,7 @@ inline void throw_in_lane(weftio_dev_control* control, weftio_u32 block, weftio_
         weftio_relax(attempt);
 }
 
-/// Block 0 throws; the lanes of the others would wait for ever, for nothing that the host can reach.
+/// Block 0 throws. The lanes of the other blocks wait forever, without a check of an abort flag.
 inline void throw_or_wait()
 {
     if (weftio_block() == 0)
@@ -64,13 +63,13 @@ inline void throw_or_wait()
         weftio_relax(attempt);
 }
 
-/// Throws something that is no exception.
+/// Throws an object that is no std::exception.
 inline void throw_number()
 {
     throw 42;
 }
 
-/// Counts its lanes down again however they end.
+/// Decrements the count of lanes in its destructor, however the lane ends.
 class present {
  public:
     explicit present(weftio_u32* count) : count_(count) { weftio_fetch_add_u32(count_, 1); }
@@ -82,8 +81,8 @@ class present {
     weftio_u32* count_;
 };
 
-/// Lanes 3 and 5-9 wait for their warp, lane 12 has left, all others wait for the block. `words[0]` counts who is
-/// inside.
+/// Lanes 3 and 5-9 wait for their warp, lane 12 has returned, all others wait for the block. `words[0]` counts the
+/// lanes inside.
 inline void disagree(weftio_u32* words)
 {
     present inside(words);
@@ -122,7 +121,8 @@ inline void write_thread_name(char* name)
     pthread_getname_np(pthread_self(), name + 16 * weftio_block(), 16);
 }
 
-/// Puts `bytes` on its stack at every of `depth` calls and yields at the bottom; returns a sum over all of it.
+/// Recurses `depth` times with `bytes` bytes on the stack in each call, and yields at the deepest one. Returns a sum
+/// over all these bytes.
 inline weftio_u32 dig(weftio_u32 depth)
 {
     volatile unsigned char frame[1024];

@@ -1,4 +1,4 @@
-// A kernel that a second translation unit defines too.
+// A kernel that is also defined in a second translation unit.
 #pragma once
 
 #include "weftio/device.hpp"

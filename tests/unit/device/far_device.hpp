@@ -1,4 +1,4 @@
-// A device whose memory the CPU does not see, but for the test, and whose copy engine the test drives.
+// A fake device whose memory only the test can access by the CPU, and whose copy engine the test runs.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ namespace weftio::test {
 
 class far_device final : public devices::device_backend {
  public:
-    /// @param cuda_number  of the GPU that it is taken for; -1: none
+    /// @param cuda_number  number of the GPU that the device pretends to be; -1: none
     explicit far_device(int cuda_number = -1) : cuda_number_(cuda_number) {}
     const std::string& name() const noexcept override { return name_; }
     int cuda_number() const noexcept override { return cuda_number_; }
-    /// Of the host's memory, as copy engines and NICs both see it.
+    /// Allocates host memory, which copy engines and NICs can both access.
     allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind) override
     {
         void* const made = std::aligned_alloc(alignment, bytes);
@@ -42,7 +42,7 @@ class far_device final : public devices::device_backend {
     const int cuda_number_;
 };
 
-/// Memory there, and what a model has there.
+/// Memory of the fake device, and a model of its expected content.
 class far_memory {
  public:
     /// @param user  a port, a DMA engine or a file engine
@@ -66,10 +66,10 @@ class far_memory {
                 weftio_swap32(region_->lkey())};
     }
     std::uint32_t lkey() const { return region_->lkey(); }
-    /// The bytes, as a kernel would write them.
+    /// The bytes, for writes in place of a kernel.
     std::byte* bytes() { return bytes_.data(); }
     bool as_modelled() const { return bytes_ == model; }
-    /// The region ends.
+    /// Destroys the region.
     void end() { region_.reset(); }
 
     std::vector<std::byte> model;

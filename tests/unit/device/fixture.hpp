@@ -1,4 +1,4 @@
-// What the tests of all devices share.
+// Shared by the tests of all devices.
 #pragma once
 
 #include <chrono>
@@ -16,10 +16,10 @@
 
 namespace weftio::test {
 
-/// The specs of the devices that tests of every device run on.
+/// The specs of all devices that the tests run on.
 std::vector<std::string> usable_devices();
 
-/// Words that host and kernels share, 0 at first.
+/// Words that host and kernels share; initially 0.
 class shared_words {
  public:
     shared_words(const device& device, std::size_t count)
@@ -44,7 +44,7 @@ class shared_words {
     memory memory_;
 };
 
-/// The least host object by which a kernel can be stopped: its handle is its control block.
+/// The smallest host object by which a kernel can be stopped: its handle is its control block.
 class stop_button {
  public:
     explicit stop_button(const device& device)
@@ -59,7 +59,7 @@ class stop_button {
     memory memory_;
 };
 
-/// The weftio::error that `call` throws; a failed test when it throws none.
+/// The weftio::error that `call` throws. The test fails if it throws none.
 inline error error_of(const std::function<void()>& call)
 {
     try {

@@ -1,5 +1,5 @@
 /**
- * Kernels of the device tests, in the subset that every device reads.
+ * Kernels of the device tests, in the language subset that every device compiles.
  */
 #pragma once
 
@@ -12,7 +12,7 @@ WEFTIO_FN weftio_u32 grid_lane(void)
     return weftio_block() * weftio_block_lanes() + weftio_lane();
 }
 
-/** Four words a lane: where it thinks it is. */
+/** Four words per lane: its lane, block and grid numbers. */
 WEFTIO_KERNEL void write_place(WEFTIO_GLOBAL weftio_u32* words)
 {
     WEFTIO_GLOBAL weftio_u32* mine = words + 4 * grid_lane();
@@ -24,7 +24,8 @@ WEFTIO_KERNEL void write_place(WEFTIO_GLOBAL weftio_u32* words)
 }
 
 /**
- * A word a lane: what its right neighbor wrote to the block's shared memory, `rounds` times over. At most 256 lanes.
+ * A word per lane: the value that its right neighbor wrote to the block's shared memory, in `rounds` rounds. At most
+ * 256 lanes.
  */
 WEFTIO_KERNEL void pass_left(WEFTIO_GLOBAL weftio_u32* words, weftio_u32 rounds)
 {
@@ -40,13 +41,13 @@ WEFTIO_KERNEL void pass_left(WEFTIO_GLOBAL weftio_u32* words, weftio_u32 rounds)
     words[grid_lane()] = value;
 }
 
-/** A word a lane: the sum of lane + 1 over the block. `scratch` has a word a block. */
+/** A word per lane: the sum of lane + 1 over the block. `scratch` has a word per block. */
 WEFTIO_KERNEL void add_block(WEFTIO_GLOBAL weftio_u32* words, WEFTIO_GLOBAL weftio_u32* scratch)
 {
     words[grid_lane()] = weftio_block_sum_u32(weftio_lane() + 1, scratch + weftio_block());
 }
 
-/** Two words a lane: how many lanes its warp has, by sum and by shape. */
+/** Two words per lane: the number of lanes of its warp, by warp sum and by weftio_warp_lanes(). */
 WEFTIO_KERNEL void count_warp(WEFTIO_GLOBAL weftio_u32* words)
 {
     words[2 * grid_lane()] = weftio_warp_sum_u32(1);
@@ -54,7 +55,7 @@ WEFTIO_KERNEL void count_warp(WEFTIO_GLOBAL weftio_u32* words)
     words[2 * grid_lane() + 1] = weftio_warp_lanes();
 }
 
-/** Writes its arguments down, to find out whether they arrive whole. */
+/** Stores its arguments, so that the host can check that they arrived unchanged. */
 WEFTIO_KERNEL void write_arguments(WEFTIO_GLOBAL weftio_u64* words, weftio_u8 byte, weftio_s32 negative,
                                    weftio_u64 wide)
 {
@@ -63,13 +64,13 @@ WEFTIO_KERNEL void write_arguments(WEFTIO_GLOBAL weftio_u64* words, weftio_u8 by
     words[2] = wide;
 }
 
-/** Adds 1 to `word`, once a lane. */
+/** Adds 1 to `word` in each lane. */
 WEFTIO_KERNEL void count_lanes(WEFTIO_GLOBAL weftio_u32* word)
 {
     weftio_fetch_add_u32(word, 1);
 }
 
-/** Runs until the host says stop. Sets a word a block when it begins, and doubles it when it ends. */
+/** Runs until the host asks it to end. Sets a word per block at the beginning, and doubles it at the end. */
 WEFTIO_KERNEL void wait_for_abort(WEFTIO_GLOBAL struct weftio_dev_control* control, WEFTIO_GLOBAL weftio_u32* words)
 {
     if (weftio_lane() == 0)

@@ -1,4 +1,4 @@
-// A device's copy engine that does nothing until the test says so.
+// A fake copy engine that executes batches only when the test calls land().
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ class slow_copies final : public devices::copy_queue {
  public:
     struct wanted {
         void* to;
-        const void* from; ///< nullptr: a fill
+        const void* from; ///< nullptr: the entry is a fill
         rows shape;
         std::uint32_t pattern = 0;
     };
@@ -39,13 +39,13 @@ class slow_copies final : public devices::copy_queue {
     std::uint32_t landed() const noexcept override { return landed_; }
     bool failed() const noexcept override { return failed_; }
 
-    /// Does everything asked for so far.
+    /// Executes all batches.
     void land()
     {
         while (!ends_.empty())
             land_one();
     }
-    /// Does the oldest batch.
+    /// Executes the oldest batch.
     void land_one()
     {
         const std::size_t count = ends_.front();
@@ -58,10 +58,10 @@ class slow_copies final : public devices::copy_queue {
             end -= count;
     }
     bool batches_under_way() const { return !ends_.empty(); }
-    /// Nothing more is done.
+    /// Makes the copy engine fail.
     void fail() { failed_ = true; }
 
-    std::function<void()> before_copy; ///< empty: nothing
+    std::function<void()> before_copy; ///< called at the start of copy() unless empty
     std::vector<wanted> copies;
     std::vector<std::uint32_t> marks;
 
@@ -75,9 +75,9 @@ class slow_copies final : public devices::copy_queue {
             static_cast<std::byte*>(each.to)[at] = reinterpret_cast<const std::byte*>(&each.pattern)[at % 4];
     }
 
-    std::vector<std::size_t> ends_; ///< of batches that have not landed, in `copies`
+    std::vector<std::size_t> ends_; ///< indices in `copies` at which the batches that have not landed end
     std::uint32_t landed_ = 0;
-    std::atomic<bool> failed_ = false; ///< the test says so while an engine's thread looks
+    std::atomic<bool> failed_ = false; ///< set by the test while an engine's thread reads it
 };
 
 } // namespace weftio::test

@@ -1,4 +1,4 @@
-/** What the generated programs (flow_programs.py) are made of. */
+/** State and statements of the generated programs (flow_programs.py). */
 #pragma once
 
 #include "weftio/device/platform.h"
@@ -7,14 +7,14 @@
 #define FLOW_LANES 64u
 
 struct flow_world {
-    weftio_u32 state;    /* what the conditions are made of */
-    weftio_u32 shared;   /* from lane 0 to all */
-    weftio_u32 count;    /* of lane 0's parts */
-    weftio_u32 finished; /* lanes that came to an end */
+    weftio_u32 state;    /* the conditions depend on it */
+    weftio_u32 shared;   /* passed from lane 0 to all lanes */
+    weftio_u32 count;    /* number of parts that lane 0 has executed */
+    weftio_u32 finished; /* number of lanes that have ended */
     weftio_u32 trace[FLOW_TRACE];
     weftio_u32 cell[FLOW_LANES];
-    weftio_u32 sum[FLOW_LANES];    /* of each lane */
-    weftio_u32 stride[FLOW_LANES]; /* dealt out to the lanes */
+    weftio_u32 sum[FLOW_LANES];    /* one for each lane */
+    weftio_u32 stride[FLOW_LANES]; /* distributed over the lanes */
 };
 
 #define FLOW_WORK(PART) (world->sum[weftio_lane()] = world->sum[weftio_lane()] * 31u + (PART) + x)
@@ -27,7 +27,7 @@ struct flow_world {
         }                                                                                                              \
     } while (0)
 
-/* The next state, told by lane 0. */
+/* Lane 0 computes the next state for all lanes. */
 #define FLOW_NEXT(PART)                                                                                                \
     do {                                                                                                               \
         if (weftio_lane() == 0)                                                                                        \
@@ -46,7 +46,7 @@ struct flow_world {
         weftio_block_barrier();                                                                                        \
     } while (0)
 
-/* A loop that each lane leaves at another time. */
+/* A loop with another number of iterations for each lane. */
 #define FLOW_STRIDE(PART)                                                                                              \
     do {                                                                                                               \
         weftio_block_barrier();                                                                                        \
@@ -56,8 +56,8 @@ struct flow_world {
     } while (0)
 
 /*
- * `n` is the same constant for all lanes in front of lane 0's part and a barrier, and each lane's own behind them,
- * where a loop begins at once.
+ * `n` is the same constant for all lanes until after lane 0's part and a barrier. Right after the barrier, a loop makes
+ * it different in each lane.
  */
 #define FLOW_COUNT(PART)                                                                                               \
     do {                                                                                                               \

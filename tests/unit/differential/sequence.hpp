@@ -1,4 +1,4 @@
-// Sequences on the host's side: where they start, and how two outcomes differ.
+// The host side of sequences: initial state, and the differences of two outcomes.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace weftio::test {
 
 static_assert(std::is_trivially_copyable_v<sequence_world>);
 
-/// Rings without anything in them, from index `start` on, and the steps that are to come.
-/// @param clock  of the device
+/// Sets up empty rings whose indices begin at `start`, and the steps of the sequence.
+/// @param clock  clock of the device
 inline void prepare(sequence_world& world, std::span<const sequence_step> steps, std::uint32_t start,
                     const weftio_dev_clock* clock)
 {
@@ -52,7 +52,7 @@ inline void prepare(sequence_world& world, std::span<const sequence_step> steps,
     rxq.dbrec = &world.outcome.receive_dbrec;
     rxq.control = &world.receive_control;
     rxq.clock = clock;
-    rxq.slots = world.frame; // addresses are taken, nothing is read
+    rxq.slots = world.frame; // kernels compute addresses only, and read no byte
     rxq.stride_bytes = rxq.slot_bytes = 128;
     rxq.received = rxq.released = world.outcome.arrived = start;
     weftio_dev_post_receive(rxq.dbrec, start + SEQUENCE_DEPTH);
@@ -62,7 +62,7 @@ inline void prepare(sequence_world& world, std::span<const sequence_step> steps,
     std::copy_n(steps.begin(), world.count, world.steps);
 }
 
-/// Where word `at` of an outcome lies, for people.
+/// Name of word `at` of an outcome, for messages.
 inline std::string place_of(const sequence_world& world, std::size_t at)
 {
     struct part {
@@ -94,7 +94,7 @@ inline std::string place_of(const sequence_world& world, std::size_t at)
     return fmt::format("{}, word {}", name, word);
 }
 
-/// A line for each word that is not the same, sixteen at most; empty when all are.
+/// A line for each word that differs, at most sixteen; empty if all are equal.
 inline std::string difference(const sequence_world& wanted, const sequence_world& got)
 {
     constexpr std::size_t words = sizeof(sequence_outcome) / 4, most = 16;

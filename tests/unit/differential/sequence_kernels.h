@@ -2,8 +2,8 @@
  * A sequence of calls as data, run by one block: every device, with any number of lanes, must leave the same bytes in
  * the rings.
  *
- * What one lane of a scope may call is called by whichever lane the step says; weak entries and packets are dealt out
- * to all lanes. Lane 0 plays the NIC between the kernel's steps.
+ * Each step names the lane that makes the calls for which one lane is enough. Weak entries and packets are distributed
+ * over all lanes. Lane 0 acts as the NIC between the kernel's steps.
  */
 #pragma once
 
@@ -12,8 +12,8 @@
 
 #define SEQUENCE_DEPTH 64u
 #define SEQUENCE_STEPS 96u
-#define SEQUENCE_DEALT 20u                     /* entries or packets, dealt out to the lanes, that a step tells about */
-#define SEQUENCE_RESULTS (4u + SEQUENCE_DEALT) /* words that a step tells */
+#define SEQUENCE_DEALT 20u /* most entries or packets of a step with a result, distributed over the lanes */
+#define SEQUENCE_RESULTS (4u + SEQUENCE_DEALT) /* result words of a step */
 
 enum sequence_operation {
     SEQUENCE_SEND_STRONG,
@@ -38,7 +38,7 @@ struct sequence_step {
     weftio_u32 operation, a, b, c;
 };
 
-/** What a send queue shares with its NIC. */
+/** The memory that a send queue shares with its NIC. */
 struct sequence_send_ring {
     weftio_u32 segments[SEQUENCE_DEPTH * 16];
     weftio_u32 filled[SEQUENCE_DEPTH];
@@ -48,7 +48,7 @@ struct sequence_send_ring {
     weftio_u32 reserved[13];
 };
 
-/** Everything that must not depend on the device. */
+/** The results that must be the same on all devices. */
 struct sequence_outcome {
     struct sequence_send_ring strong, weak;
     struct weftio_cqe completions[SEQUENCE_DEPTH];
@@ -69,7 +69,7 @@ struct sequence_world {
     weftio_u32 count;
 };
 
-/** A buffer that nobody reads. */
+/** A buffer that is never read. */
 WEFTIO_FN struct weftio_dev_buf sequence_buffer(weftio_u32 at)
 {
     struct weftio_dev_buf buffer;
@@ -95,7 +95,7 @@ WEFTIO_FN weftio_s32 sequence_strong(WEFTIO_GLOBAL struct sequence_world* world,
     return weftio_dev_eth_txq_commit_strong(txq);
 }
 
-/** All lanes: weak entries side by side, by position or masked. */
+/** All lanes: weak entries at adjacent positions, by position or masked. */
 WEFTIO_FN void sequence_weak(WEFTIO_GLOBAL struct sequence_world* world, struct sequence_step step,
                              WEFTIO_GLOBAL weftio_u32* results)
 {
@@ -114,7 +114,7 @@ WEFTIO_FN void sequence_weak(WEFTIO_GLOBAL struct sequence_world* world, struct 
     }
 }
 
-/** One lane: what the kernel can be told about a send queue. */
+/** One lane: all queries of a send queue. */
 WEFTIO_FN void sequence_ask(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, struct sequence_step step,
                             WEFTIO_GLOBAL weftio_u32* results)
 {
@@ -128,7 +128,7 @@ WEFTIO_FN void sequence_ask(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, struct
     results[9] = (weftio_u32)weftio_dev_eth_txq_status(txq);
 }
 
-/** The NIC: some of what is committed is done, or fails. */
+/** The NIC: completes some of the committed entries, or fails one. */
 WEFTIO_FN void sequence_complete(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                  WEFTIO_GLOBAL struct sequence_send_ring* ring, struct sequence_step step)
 {
@@ -144,7 +144,7 @@ WEFTIO_FN void sequence_complete(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                bad ? WEFTIO_CQE_OPCODE_REQUESTER_ERROR : WEFTIO_CQE_OPCODE_REQUESTER, 0));
 }
 
-/** The NIC: packets arrive in slots of its choice, as far as slots have been given back. */
+/** The NIC: completes packets in slots of its choice, while released slots are free. */
 WEFTIO_FN void sequence_arrive(WEFTIO_GLOBAL struct sequence_outcome* outcome, struct sequence_step step)
 {
     weftio_u32 room = (weftio_swap32(outcome->receive_dbrec) - outcome->arrived) & 0xffffu,
@@ -164,7 +164,7 @@ WEFTIO_FN void sequence_arrive(WEFTIO_GLOBAL struct sequence_outcome* outcome, s
     }
 }
 
-/** All lanes: receive, and look at the first packets. */
+/** All lanes: receive, and read the first packets. */
 WEFTIO_FN void sequence_receive(WEFTIO_GLOBAL struct sequence_world* world, struct sequence_step step,
                                 WEFTIO_GLOBAL weftio_u32* results)
 {
@@ -185,7 +185,7 @@ WEFTIO_FN void sequence_receive(WEFTIO_GLOBAL struct sequence_world* world, stru
     }
 }
 
-/** The lane whose turn it is: what one lane of a scope may call, and what the NIC does. */
+/** The lane that the step names: calls for one lane, and actions of the NIC. */
 WEFTIO_FN void sequence_alone(WEFTIO_GLOBAL struct sequence_world* world, struct sequence_step step,
                               WEFTIO_GLOBAL weftio_u32* results)
 {
@@ -212,7 +212,10 @@ WEFTIO_FN void sequence_alone(WEFTIO_GLOBAL struct sequence_world* world, struct
                                  step.a & 1u);
 }
 
-/** What is left in a handle and in its trace. Counts of beats differ: a wait has as many turns as there is time for. */
+/**
+ * Stores the final state of a handle and of its trace, without the count of beats, which depends on the duration of
+ * waits.
+ */
 WEFTIO_FN void sequence_end(const WEFTIO_GLOBAL struct weftio_dev_control* control,
                             const WEFTIO_GLOBAL struct weftio_dev_send_ring* ring, WEFTIO_GLOBAL weftio_u32* ends)
 {

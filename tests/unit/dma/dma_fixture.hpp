@@ -1,4 +1,4 @@
-// A DMA engine, two regions, and what should be in them.
+// A DMA engine, two regions, and their expected content.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace weftio::test {
 
-/// Bytes that a DMA engine may read and write, and a copy of what a model has there.
+/// Bytes that a DMA engine may read and write, and a model of their expected content.
 class modelled_memory {
  public:
     modelled_memory(const dma_engine& engine, const device& device, std::size_t bytes, region_options options = {})
@@ -53,7 +53,7 @@ class Dma : public testing::TestWithParam<engine_mode> {
     {
         return weftio_dev_dma_memcpy(handle(), from.buffer(), at, to.buffer(), there, count, flags);
     }
-    /// Commits, and waits until all is done.
+    /// Commits, and waits until all entries are done.
     std::int32_t done() const { return weftio_dev_dma_commit_wait(handle(), 0); }
 
     dma_engine engine{{.mode = GetParam()}};

@@ -1,11 +1,11 @@
-/* Kernels that have memory copied. */
+/* Kernels that copy memory by a DMA engine. */
 #pragma once
 
 #include "weftio/device/dma.h"
 
 /*
- * Lane `i` of all copies piece i, i + lanes, ... of the source to the same place of the destination, and waits; the
- * last word of `results` counts lanes that found their pieces there, the first is the first status that is not OK.
+ * Lane `i` of the grid copies pieces i, i + lanes, ... of the source to the same offsets of the destination, and waits.
+ * The last word of `results` counts lanes whose pieces were right; the first word is the first status that is not OK.
  */
 WEFTIO_KERNEL void copies_pieces(WEFTIO_GLOBAL struct weftio_dev_dma* dma,
                                  WEFTIO_GLOBAL struct weftio_dev_buf_arr* from,

@@ -18,7 +18,7 @@ namespace weftio::test {
 using blob = std::vector<std::uint8_t>;
 
 inline const auto longest = std::chrono::ceil<std::chrono::milliseconds>(patience);
-/// `hasty` ends in timed_out, and leaves time for what must happen before.
+/// `hasty` is the timeout of calls that must end in timed_out; it is long enough for the steps before.
 inline const exchange_options patient{.timeout = longest},
     hasty{.timeout = std::chrono::ceil<std::chrono::milliseconds>(patience / 100)};
 inline const std::string hasty_text = "within " + std::to_string(hasty.timeout.count()) + " ms";
@@ -61,14 +61,14 @@ class TcpExchange : public testing::Test {
         EXPECT_EQ(a.swap(numbered(3)), numbered(5));
         EXPECT_EQ(other.get(), numbered(3));
     }
-    /// An end whose peer says these words behind its hello.
+    /// An end whose peer sends these words after its hello.
     tcp_exchange accept_from(raw_peer& peer, const std::string& words, const exchange_options& options = patient)
     {
         peer.say(hello('c') + words);
         return listener.accept(options);
     }
 
-    /// Does that to every socket at the listener's port, the listening one too.
+    /// Calls a function for every socket at the listener's port, including the listening one.
     void for_each_socket(const std::function<void(int descriptor)>& does)
     {
         for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -81,7 +81,7 @@ class TcpExchange : public testing::Test {
         }
     }
 
-    /// So that a long message takes several sends: Linux has room for megabytes else.
+    /// Makes socket buffers small, so that a long message takes several sends; by default Linux buffers megabytes.
     void give_little_room()
     {
         for_each_socket([](int descriptor) {

@@ -1,4 +1,4 @@
-// What is at the other end of a TCP connection and is no tcp_exchange: plain sockets, which a test tells what to say.
+// A peer of a TCP connection that is no tcp_exchange: plain sockets whose messages a test chooses.
 #pragma once
 
 #include <arpa/inet.h>
@@ -15,7 +15,7 @@
 
 namespace weftio::test {
 
-/// The hello of a tcp_exchange: who connects says 'c', who listens 'l'.
+/// The hello of a tcp_exchange: the connecting end sends 'c', the listening end 'l'.
 inline std::string hello(char role, char version = 1)
 {
     return std::string("weftio swap\n") + version + role + std::string(2, '\0');
@@ -30,7 +30,7 @@ inline std::string message(const std::string& kind, std::uint32_t bytes)
 class raw_peer {
  public:
     explicit raw_peer(int descriptor) : descriptor_(descriptor) {}
-    /// Connects to that port of 127.0.0.1.
+    /// Connects to a port of 127.0.0.1.
     explicit raw_peer(std::uint16_t port, int buffer_bytes = 0) : descriptor_(socket(AF_INET, SOCK_STREAM, 0))
     {
         sockaddr_in to{
@@ -48,12 +48,12 @@ class raw_peer {
         for (std::size_t said = 0; said != words.size();) {
             const ssize_t result = send(descriptor_, words.data() + said, words.size() - said, MSG_NOSIGNAL);
             if (result <= 0)
-                break; // refused meanwhile
+                break; // the peer has closed the connection meanwhile
             said += static_cast<std::size_t>(result);
         }
         return *this;
     }
-    /// So many bytes, or what comes before the end.
+    /// Receives `count` bytes, or fewer at the end of the connection.
     std::string hear(std::size_t bytes)
     {
         std::string heard(bytes, '\0');

@@ -4,7 +4,7 @@
 #include "weftio/device/eth_txq.h"
 
 /*
- * Sends `count` frames, receives as many packets of whatever comes, says so, and waits to be stopped if it is to stay.
+ * Sends `count` frames, receives `count` packets, reports this, and, if it must stay, waits until it is stopped.
  */
 WEFTIO_KERNEL void send_and_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                                     WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,

@@ -1,4 +1,4 @@
-// A device whose memory the CPU does not see, with a copy engine that lands each batch a little later.
+// A fake device whose memory the CPU cannot access, with a copy engine that completes each batch with a delay.
 #pragma once
 
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 namespace weftio::test {
 
-/// Lands a batch at each third look. Of one thread at a time.
+/// Completes a batch in every third call of landed(). One thread at a time.
 class late_copies final : public devices::copy_queue {
  public:
     void copy(void* to, const void* from, const rows& rows) noexcept override
@@ -75,7 +75,7 @@ class near_device final : public devices::device_backend {
     std::string name_ = "near";
 };
 
-/// Memory there, as the library has it; the test sees the bytes.
+/// Memory of the fake device, for the library; the test can access the bytes.
 inline std::shared_ptr<devices::memory_block> near_block(std::vector<std::byte>& bytes)
 {
     auto made = std::make_shared<devices::memory_block>(std::make_shared<near_device>());

@@ -20,7 +20,7 @@
 
 namespace weftio::test {
 
-/// Puts `bytes` into the file, from the start on.
+/// Writes `bytes` at the start of the file.
 inline void fill(const scratch_file& file, const std::vector<std::byte>& bytes)
 {
     for (std::size_t at = 0; at < bytes.size();) {
@@ -51,7 +51,7 @@ class file_bytes {
     memory_region region;
 };
 
-/// The host's side of a queue on the CPU, in both modes of an engine, by both ways.
+/// The host's side of a queue on the CPU, in both modes of an engine, with io_uring and without.
 class FileQueue : public testing::TestWithParam<std::tuple<engine_mode, file_way>> {
  protected:
     static constexpr std::size_t bytes = 1 << 20;
@@ -61,7 +61,7 @@ class FileQueue : public testing::TestWithParam<std::tuple<engine_mode, file_way
         const auto [mode, way] = GetParam();
         return std::make_unique<file_engine>(file_engine_options{.only = way, .threads = 2, .mode = mode});
     } catch (const error&) {
-        return nullptr; // io_uring is refused here
+        return nullptr; // io_uring is not permitted here
     }
     void SetUp() override
     {
@@ -83,16 +83,16 @@ class FileQueue : public testing::TestWithParam<std::tuple<engine_mode, file_way
     {
         return weftio_dev_file_write(handle(), one->key(), offset, memory->buffer(), at, count, flags);
     }
-    /// Commits, and waits until all is done.
+    /// Commits, and waits until all entries are done.
     std::int32_t done() const { return weftio_dev_file_commit_wait(handle(), 0); }
-    /// What the result word of an entry says; it is done.
+    /// The result word of an entry. @pre the entry is done
     std::int64_t result(weftio_u32 position) const
     {
         weftio_s64 bytes = INT64_MIN;
         EXPECT_NE(weftio_dev_file_result(handle(), position, &bytes), WEFTIO_DEV_NOT_FOUND);
         return bytes;
     }
-    /// Waits until the completion names the entry: that of a failure in front of it comes first.
+    /// Waits until the completion names the entry; the completion of an earlier failure may be there before.
     bool is_told(weftio_u32 position) const
     {
         return eventually([&] {
@@ -102,13 +102,13 @@ class FileQueue : public testing::TestWithParam<std::tuple<engine_mode, file_way
     }
     void expect_all_counted() const
     {
-        // An engine may be counting what is flushed behind a failure that was told before.
+        // The failure has been reported, but the engine may still be counting the entries that it flushes.
         EXPECT_TRUE(eventually([&] {
             const file_queue_counters now = queue->counters();
             return now.enqueued == now.read + now.written + now.synced + now.skipped + now.failed + now.flushed;
         }));
     }
-    /// Texts of the failures that the host is told of.
+    /// Texts of the failures that were reported to the host.
     std::vector<std::string> failures()
     {
         std::vector<std::string> texts;

@@ -1,12 +1,12 @@
-/* Kernels that have files read and written. */
+/* Kernels that read and write files by a file queue. */
 #pragma once
 
 #include "weftio/device/file.h"
 
 /*
- * Lane `i` of all reads piece i, i + lanes, ... of the file into buffers of its own number, and writes each back
- * `shift` bytes further on; results[0] is the first status that is not OK, results[1] counts pieces, results[2] short
- * reads.
+ * Lane `i` of the grid reads pieces i, i + lanes, ... of the file into its own buffer, and writes each back at an
+ * offset that is `shift` bytes larger. results[0] is the first status that is not OK, results[1] counts pieces,
+ * results[2] short reads.
  */
 WEFTIO_KERNEL void moves_pieces(WEFTIO_GLOBAL struct weftio_dev_file_queue* files, weftio_u32 file, weftio_u32 pieces,
                                 weftio_u64 shift, WEFTIO_GLOBAL struct weftio_dev_buf_arr* buffers,
@@ -42,7 +42,7 @@ WEFTIO_KERNEL void moves_pieces(WEFTIO_GLOBAL struct weftio_dev_file_queue* file
     }
 }
 
-/* One lane: reads at positions that it counts itself, a sync behind them, and their results as words of `results`. */
+/* One lane: reads at positions that it counts itself, then a sync; stores their results in `results`. */
 WEFTIO_KERNEL void reads_weakly(WEFTIO_GLOBAL struct weftio_dev_file_queue* files, weftio_u32 file,
                                 WEFTIO_GLOBAL struct weftio_dev_buf_arr* buffers, WEFTIO_GLOBAL weftio_u32* results)
 {

@@ -1,4 +1,4 @@
-// A system call that is refused, as a container's seccomp filter does.
+// Makes a system call fail, as the seccomp filter of a container does.
 #pragma once
 
 #include <linux/filter.h>
@@ -12,9 +12,9 @@
 
 namespace weftio::test {
 
-/// Runs `body` in a thread for which the system call `number` fails with `failure`, and for those that it starts. A
-/// child of fork() would do too, but ThreadSanitizer ends one that starts threads when its parent has several, as
-/// OpenCL has.
+/// Runs `body` in a thread. In it, and in threads that it starts, the system call `number` fails with `failure`. This
+/// is not a child of fork(), because ThreadSanitizer ends a child that starts threads if its parent has several
+/// threads, as with OpenCL.
 template <class Body>
 void where_refused(unsigned number, int failure, Body&& body)
 {

@@ -1,4 +1,4 @@
-// A file of a test's own, and bytes to put into it.
+// A temporary file of a test, and bytes to write to it.
 #pragma once
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 namespace weftio::test {
 
-/// An empty file in `folder`; ends with the object.
+/// An empty file in `folder`. The destructor removes it.
 class scratch_file {
  public:
     explicit scratch_file(int flags = 0, const char* folder = "/tmp")
@@ -40,7 +40,7 @@ class scratch_file {
     int descriptor_ = -1;
 };
 
-/// Bytes that tell where they are, other ones for each seed.
+/// Bytes that depend on their offset and on the seed.
 inline std::vector<std::byte> pattern(std::size_t bytes, std::size_t seed)
 {
     std::vector<std::byte> made(bytes);

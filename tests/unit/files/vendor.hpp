@@ -1,4 +1,4 @@
-// The library that stands in for NVIDIA's, as tests of the way `cufile` use it.
+// The library that stands in for NVIDIA's, for tests of the way `cufile`.
 #pragma once
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ inline vendor_control& control_of(const std::string& library)
     return *reinterpret_cast<vendor_stand_in_function*>(function)();
 }
 
-/// A variable of the environment, as long as the object is there.
+/// Sets an environment variable during its lifetime.
 class environment_variable {
  public:
     environment_variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
@@ -37,7 +37,7 @@ class environment_variable {
     const char* name_;
 };
 
-/// A file with a text, as a configuration.
+/// A file with a text, such as a configuration.
 class text_file {
  public:
     explicit text_file(const std::string& text)
@@ -51,7 +51,7 @@ class text_file {
     scratch_file file_;
 };
 
-/// A copy of the stand-in, which is another library to the process.
+/// A copy of the stand-in, which the process loads as a separate library.
 class stand_in_copy {
  public:
     stand_in_copy() : path_(place_.path() + ".so") { std::filesystem::copy_file(WEFTIO_VENDOR_STAND_IN, path_); }
@@ -65,7 +65,7 @@ class stand_in_copy {
     std::string path_;
 };
 
-/// Lines of the log, as long as the object is there.
+/// Collects the lines of the log during its lifetime.
 class log_lines {
  public:
     log_lines()
@@ -79,7 +79,7 @@ class log_lines {
     log_lines& operator=(const log_lines&) = delete;
     ~log_lines() { set_log_sink({}); }
 
-    /// How many of at least that level have the word.
+    /// Number of lines of at least that level that contain the word.
     std::size_t with(std::string_view word, log_level least = log_level::debug)
     {
         const std::lock_guard lock(mutex_);

@@ -1,10 +1,10 @@
-/* Kernels that behave and kernels that do not. */
+/* Well-behaved kernels, and kernels that hang or return early. */
 #pragma once
 
 #include "weftio/device/eth_txq.h"
 #include "weftio/device/semaphore.h"
 
-/* Sends `count` frames to itself over a loopback port and receives them; says how many came. */
+/* Sends `count` frames to itself over a loopback port and receives them; stores the number of received ones. */
 WEFTIO_KERNEL void echo_to_self(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                                 WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                 WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 count,
@@ -25,7 +25,7 @@ WEFTIO_KERNEL void echo_to_self(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
     }
 }
 
-/* Never looks at its queues. */
+/* Never uses its queues. */
 WEFTIO_KERNEL void never_looks(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                                WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL weftio_u32* let_go)
 {
@@ -35,7 +35,7 @@ WEFTIO_KERNEL void never_looks(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
         weftio_relax(1 << 16);
 }
 
-/* Does nothing but for one look at an item of a semaphore, which leaves a beat. */
+/* Reads one item of a semaphore, which leaves a beat, and does nothing else. */
 WEFTIO_KERNEL void waits_and_beats(WEFTIO_GLOBAL struct weftio_dev_semaphore* items, WEFTIO_GLOBAL weftio_u32* let_go)
 {
     weftio_dev_semaphore_wait_status(items, 0, WEFTIO_DEV_SEMAPHORE_FREE, 0);
@@ -57,7 +57,7 @@ WEFTIO_KERNEL void sleeps_in_commit(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq
     weftio_dev_send_queue_unlock(&txq->queue);
 }
 
-/* Sends for as long as the queue takes frames. */
+/* Sends until the queue accepts no more frames. */
 WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                   WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames)
 {
@@ -69,7 +69,7 @@ WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     }
 }
 
-/* Looks once and leaves. */
+/* Polls once and returns. */
 WEFTIO_KERNEL void exits_early(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                                WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL weftio_u32* let_go)
 {
@@ -80,7 +80,7 @@ WEFTIO_KERNEL void exits_early(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
     weftio_dev_eth_rxq_receive_thread(rxq, 1, 1000, &received, &first);
 }
 
-/* Takes items; over the third it falls asleep. */
+/* Takes items, and sleeps at the third. */
 WEFTIO_KERNEL void sleeps_over_an_item(WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore,
                                        WEFTIO_GLOBAL weftio_u32* let_go)
 {

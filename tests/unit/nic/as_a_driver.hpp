@@ -1,4 +1,4 @@
-// What a test does in a driver's place, under ThreadSanitizer.
+// Hides the actions of a test that replaces a driver from ThreadSanitizer.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -18,8 +18,9 @@ extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 
 namespace weftio::test {
 
-/// While it lives, what this thread does to mbufs is as invisible to ThreadSanitizer as what a driver does: they come
-/// from the engine and go to it through rings whose other end is DPDK's, and ThreadSanitizer does not see that end.
+/// During its lifetime, ThreadSanitizer ignores this thread's accesses to mbufs, as it does not see those of a driver.
+/// Mbufs pass between test and engine through rings whose other end is in DPDK, which ThreadSanitizer does not
+/// instrument.
 struct as_a_driver {
 #ifdef WEFTIO_TEST_UNDER_TSAN
     as_a_driver()
@@ -33,7 +34,7 @@ struct as_a_driver {
         AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
     }
 #else
-    as_a_driver() {} // not trivial: a variable of this type is used
+    as_a_driver() {} // not trivial, so that a variable of this type is not reported as unused
 #endif
 };
 

@@ -1,4 +1,4 @@
-// Capture files that tests write, byte by byte.
+// Capture files that tests write byte by byte.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@
 
 namespace weftio::test {
 
-/// A folder that goes with its contents.
+/// A temporary folder. The destructor removes it and its content.
 class scratch_folder {
  public:
     scratch_folder()
@@ -41,7 +41,7 @@ class scratch_folder {
 
 struct timed_frame {
     std::uint32_t seconds = 0;
-    std::uint32_t fraction = 0; ///< microseconds, or nanoseconds in a file that counts these
+    std::uint32_t fraction = 0; ///< microseconds, or nanoseconds in a file with nanosecond resolution
     frames::bytes bytes;
 };
 
@@ -52,7 +52,7 @@ inline void put_word(frames::bytes& to, std::uint32_t value, bool swapped = fals
 }
 
 struct pcap_form {
-    std::uint32_t magic = 0xa1b2c3d4; ///< of a file that counts microseconds
+    std::uint32_t magic = 0xa1b2c3d4; ///< of a file with microsecond resolution
     bool swapped = false;
     std::uint32_t link_type = 1;
 };

@@ -1,6 +1,5 @@
 /*
- * Waits that a kernel bounds by a time that never comes. Each says in words[0] that it has ended, with what in
- * words[1].
+ * Waits with a timeout that never passes. Each sets words[0] when it has ended, and stores its result in words[1].
  */
 #pragma once
 
@@ -16,7 +15,7 @@ WEFTIO_FN void say_ended(WEFTIO_GLOBAL weftio_u32* words, weftio_u32 with)
     weftio_store_release_sys_u32(&words[0], 1);
 }
 
-/* Two packets, by all lanes. */
+/* Waits for two packets, in all lanes. */
 WEFTIO_KERNEL void receives_two(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u64 timeout_ns,
                                 WEFTIO_GLOBAL weftio_u32* words)
 {
@@ -26,7 +25,7 @@ WEFTIO_KERNEL void receives_two(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, we
     say_ended(words, count);
 }
 
-/* Item 1 of a semaphore, by lane 0. */
+/* Waits for item 1 of a semaphore, in lane 0. */
 WEFTIO_KERNEL void waits_for_item(const WEFTIO_GLOBAL struct weftio_dev_semaphore* items, weftio_u64 timeout_ns,
                                   WEFTIO_GLOBAL weftio_u32* words)
 {
@@ -35,7 +34,8 @@ WEFTIO_KERNEL void waits_for_item(const WEFTIO_GLOBAL struct weftio_dev_semaphor
 }
 
 /*
- * As much room as a send queue has, once it has none, by all lanes: what is committed and not pushed stays where it is.
+ * Fills a send queue, commits without a push, so that the entries stay in the queue, and waits in all lanes until all
+ * entries are free.
  */
 WEFTIO_KERNEL void waits_for_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                   WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u64 timeout_ns,

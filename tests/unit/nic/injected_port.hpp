@@ -1,4 +1,4 @@
-// A Weftio port whose packets the test makes, mbuf by mbuf, and a kernel of one lane that the test plays.
+// A Weftio port whose packets the test makes, mbuf by mbuf, and a fake kernel of one lane.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ using frames::bytes;
 /// back, so declare it before the queues and flows on it.
 class injected_port {
  public:
-    /// Inline mode unless `options` say otherwise: the test runs the engine and nothing happens by itself.
+    /// Inline mode unless `options` say otherwise: only the test runs the engine.
     explicit injected_port(port_options options = {.mode = engine_mode::inline_worker});
     injected_port(const injected_port&) = delete;
     injected_port& operator=(const injected_port&) = delete;
@@ -36,17 +36,17 @@ class injected_port {
     port& get() { return *port_; }
     port_counters counters() const { return port_->counters(); }
 
-    /// An mbuf with these bytes; nullptr when all are in use.
+    /// An mbuf with these bytes; nullptr if all mbufs are in use.
     rte_mbuf* make(const bytes& frame) const;
     /// One packet in several segments.
     rte_mbuf* make(std::initializer_list<bytes> segments) const;
-    /// Puts it on the wire, which owns it afterwards. Returns false, and frees it, when the wire is full.
+    /// Puts an mbuf on the wire, which owns it afterwards. Returns false, and frees the mbuf, if the wire is full.
     bool send(rte_mbuf* mbuf, unsigned queue = 0) const;
     bool send(const bytes& frame, unsigned queue = 0) const;
     unsigned on_the_wire(unsigned queue = 0) const;
-    /// The oldest frame there, or nullptr. Freeing it is the driver's "sent".
+    /// The oldest frame on the wire, or nullptr. When the test frees it, it counts as sent by the driver.
     rte_mbuf* take(unsigned queue = 0) const;
-    /// Inline mode: turns until one moves nothing.
+    /// Inline mode: runs the engines until one run moves nothing.
     void run_dry();
 
  private:
@@ -56,17 +56,18 @@ class injected_port {
     std::optional<port> port_;
 };
 
-/// Stamps an mbuf as a driver would.
+/// Sets the timestamp of an mbuf as a driver does.
 void stamp(rte_mbuf& mbuf, std::uint64_t driver_time);
 
-/// What a kernel does with a queue, by the same functions, from the test's thread.
+/// A fake kernel: uses a queue by the device functions from the test's thread.
 class played_kernel {
  public:
     explicit played_kernel(const eth_rxq& queue) : rxq_(queue.handle()) {}
 
-    /// What is there, at most `most` (0: all). Waits for nothing; in inline mode it runs the engine.
+    /// Receives the packets that have arrived, at most `most` (0: all). Does not wait; in inline mode it runs the
+    /// engine.
     std::vector<weftio_dev_packet> receive(std::uint32_t most = 0);
-    /// The one packet that must be there.
+    /// Receives one packet. The test fails if there is not exactly one.
     weftio_dev_packet receive_one();
     void release(std::uint32_t count);
     std::uint32_t held() const { return rxq_->received - rxq_->released; }
@@ -80,15 +81,15 @@ inline bytes content(const weftio_dev_packet& packet)
     return {packet.address, packet.address + packet.bytes};
 }
 
-/// A frame whose every byte follows from its number: a changed one shows. Not IP.
+/// A frame whose bytes all depend on its number, so that every change is detected. Not IP.
 bytes numbered_frame(std::uint32_t number, std::size_t frame_bytes = 60);
 std::uint32_t number_of(const weftio_dev_packet& packet);
-/// Whether it is the whole and unchanged numbered_frame() of its number.
+/// Whether the packet is the complete and unchanged numbered_frame() of its number.
 bool is_intact(const weftio_dev_packet& packet);
 
-/// Whether every packet received is accounted for.
+/// Whether every received packet is counted: received = delivered + held + dropped.
 testing::AssertionResult conserves(const port_counters& counters);
-/// Whether `sent` packets have been received, all are accounted for, and none is held any more.
+/// Whether `sent` packets have been received, all are counted, and none is held any more.
 testing::AssertionResult has_settled(const port_counters& counters, std::uint64_t sent);
 std::uint64_t dropped(const port_counters& counters, drop_reason reason);
 

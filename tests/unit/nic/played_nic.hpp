@@ -1,4 +1,4 @@
-// A receive ring at both ends of which the test stands: it plays the NIC, and any kernel may take from it.
+// A receive ring with a fake NIC; a kernel of the test receives from it.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace weftio::test {
 
-/// Packet `index` is made up from its index alone. `start` is the first index: near 2^32 the indices wrap.
+/// Packet `index` is computed from its index alone. `start` is the first index: near 2^32 the indices wrap.
 class played_nic {
  public:
     static constexpr std::uint32_t stride_bytes = 128;
@@ -34,7 +34,7 @@ class played_nic {
     }
 
     weftio_dev_eth_rxq* handle() const { return &ring().rxq; }
-    /// Slots that the kernel has given back.
+    /// Number of free slots, which the kernel has released.
     std::uint32_t room() const { return (weftio_swap32(weftio_load_acquire_sys_u32(&ring().dbrec)) - next_) & 0xffff; }
     /// @pre room() > 0
     void publish()
@@ -51,7 +51,7 @@ class played_nic {
                                      weftio_cqe_publication(next_, WEFTIO_CQE_OPCODE_RESPONDER_SEND, pass));
         ++next_;
     }
-    /// Publishes `count` packets, waiting for slots. Returns whether the kernel gave enough back.
+    /// Publishes `count` packets and waits for free slots. Returns whether the kernel released enough.
     bool publish(std::uint32_t count)
     {
         for (; count != 0; --count) {

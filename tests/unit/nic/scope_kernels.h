@@ -1,4 +1,4 @@
-/* Kernels that receive in each scope and check what they get. Their packets are numbered_frame() 0, 1, 2, ... */
+/* Kernels that receive in each scope and check the packets, which are numbered_frame() 0, 1, 2, ... */
 #pragma once
 
 #include "weftio/device/eth_rxq.h"
@@ -7,10 +7,10 @@ struct tally {
     weftio_u32 packets; /* received and released */
     weftio_u32 looked_at;
     weftio_u32 wrong;
-    weftio_s32 status; /* of the last receive call */
+    weftio_s32 status; /* status of the last receive call */
 };
 
-/* Whether packet `index` is the numbered frame of that number: its header's end and its number are enough here. */
+/* Whether packet `index` is the numbered frame of that number. Checks only the end of its header and its number. */
 WEFTIO_FN weftio_u32 is_numbered(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 index)
 {
     struct weftio_dev_packet packet;
@@ -42,7 +42,7 @@ WEFTIO_FN void finish(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBA
     weftio_fetch_add_u32(&tally->packets, count);
 }
 
-/* Lane 0 alone. */
+/* Receives in lane 0 only. */
 WEFTIO_KERNEL void receive_by_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first;
@@ -57,7 +57,7 @@ WEFTIO_KERNEL void receive_by_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rx
     } while (status == WEFTIO_DEV_OK);
 }
 
-/* The first warp. */
+/* Receives in the first warp. */
 WEFTIO_KERNEL void receive_by_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first;

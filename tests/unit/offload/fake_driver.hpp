@@ -1,4 +1,4 @@
-// A driver with rte_flow, whose NIC the test is. The linker sends the library's calls of rte_flow here.
+// A fake driver with rte_flow; the test acts as its NIC. The linker redirects the library's calls of rte_flow to it.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@ namespace weftio::test {
 
 using frames::bytes;
 
-/// Whether a frame matches a pattern, by the words of rte_flow.h. Like a NIC, it takes the next header of IPv6 for the
-/// protocol, and finds zeros where a later fragment has no L4 header.
+/// Whether a frame matches a pattern, as rte_flow.h specifies. Like a NIC, it takes the first next-header field of IPv6
+/// as the protocol, and reads zeros for the L4 header of a later fragment.
 bool matches(const rte_flow_item* items, const bytes& frame);
 
-/// Takes the place of rte_flow of one DPDK port. Other ports keep their own.
+/// Replaces rte_flow of one DPDK port. Other ports keep their own.
 class fake_driver {
  public:
-    /// What the driver can do. Change it between calls only.
+    /// Capabilities of the driver. Change them between calls only.
     struct abilities {
         std::set<rte_flow_item_type> unknown_items{};
         std::set<rte_flow_action_type> unknown_actions{};
-        bool makes = true; ///< else a rule that is valid cannot be made
+        bool makes = true; ///< false: creating a valid rule fails
         bool answers = true;
         bool tells_packets = true;
         bool tells_bytes = true;
@@ -43,7 +43,7 @@ class fake_driver {
     bool drops(const bytes& frame);
     std::size_t rules() const;
     std::uint64_t dropped() const;
-    unsigned made() const; ///< rules, since the beginning
+    unsigned made() const; ///< number of rules made so far
     void forget_counts();
 
     abilities can{};

@@ -1,4 +1,4 @@
-// Random frames and matches over few values, so that they often meet.
+// Random frames and matches with few different values, so that they often match.
 #pragma once
 
 #include <random>
@@ -30,7 +30,7 @@ class random_rules {
             default: return ip({});
         }
     }
-    /// One that flow() accepts.
+    /// A match that flow() accepts.
     flow_match match()
     {
         for (;;) {

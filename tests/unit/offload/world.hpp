@@ -1,4 +1,4 @@
-// A port on a wire of the test, behind a NIC that drops what it is told to drop.
+// A port on a wire of the test, behind a fake NIC that executes drop rules.
 #pragma once
 
 #include "fake_driver.hpp"

@@ -77,7 +77,7 @@ class opencl_fixture : public testing::Test {
     std::shared_ptr<devices::device_backend> device_;
 };
 
-/// What the call threw: its code and its words. Fails the test when it threw nothing.
+/// Code and text of the exception that the call throws. The test fails if it throws none.
 template <class Call>
 std::pair<errc, std::string> refusal_of(Call&& call)
 {

@@ -1,4 +1,4 @@
-// A NIC played by the test: it fills slots, publishes completions and believes the doorbell record.
+// A fake NIC in the test: it fills slots, publishes completions and trusts the doorbell record.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace weftio::test {
 
-/// One receive queue as its NIC sees it. Packet `index` is made up from its index alone, so a kernel can check it.
+/// The NIC's side of one receive queue. Packet `index` is computed from its index alone, so that a kernel can check it.
 class played_nic {
  public:
     static constexpr std::uint32_t stride = 128;
@@ -33,14 +33,14 @@ class played_nic {
     std::uint32_t produced() const { return produced_; }
     void stop() const { weftio_store_relaxed_u32(&control_.data()->abort, 1); }
 
-    /// Slots that the kernel has given back.
+    /// Number of free slots, which the kernel has released.
     std::uint32_t room() const
     {
         std::uint32_t posted = weftio_swap32(weftio_load_acquire_sys_u32(dbrec_.data()));
         return (posted - produced_) & 0xffff;
     }
 
-    /// Receives `count` packets, waiting for slots. Returns whether there were enough within `patience`.
+    /// Receives `count` packets and waits for free slots. Returns whether there were enough within `patience`.
     bool receive(std::uint32_t count)
     {
         auto deadline = std::chrono::steady_clock::now() + patience;
@@ -57,7 +57,7 @@ class played_nic {
         return true;
     }
 
-    /// Waits until the kernel has given every slot back. Returns whether it has within `patience`.
+    /// Waits until the kernel has released every slot. Returns whether it has within `patience`.
     bool drained() const
     {
         auto deadline = std::chrono::steady_clock::now() + patience;

@@ -1,13 +1,13 @@
-/* Kernels that take packets from a receive queue until they are stopped, and check each one. */
+/* Kernels that receive packets until they are stopped, and check each one. */
 #pragma once
 
 #include "weftio/device/eth_rxq.h"
 
-/* What a kernel saw. */
+/* Results of a kernel. */
 struct tally {
     weftio_u32 packets;
-    weftio_u32 wrong;   /* content, length, time stamp or flags are not those of this index */
-    weftio_u32 refused; /* release failed */
+    weftio_u32 wrong;   /* packets whose content, length, timestamp or flags are not those of their index */
+    weftio_u32 refused; /* release calls that failed */
     weftio_s32 last_status;
 };
 
@@ -23,7 +23,7 @@ WEFTIO_FN weftio_u32 is_wrong(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq
            packet.flags != WEFTIO_DEV_PACKET_L3_CHECKSUM_GOOD;
 }
 
-/* One lane gives back what all lanes have read, and keeps the account. */
+/* One lane releases the packets that all lanes have read, and counts them. */
 WEFTIO_FN void finish(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct tally* tally, weftio_u32 first,
                       weftio_u32 count, weftio_s32 status)
 {
@@ -50,7 +50,7 @@ WEFTIO_KERNEL void receive_by_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq
     }
 }
 
-/* The first warp receives; the other warps of the block have nothing to do. */
+/* The first warp receives; the other warps of the block are idle. */
 WEFTIO_KERNEL void receive_by_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 max_packets,
                                    weftio_u64 timeout_ns, WEFTIO_GLOBAL struct tally* tally)
 {
@@ -70,7 +70,7 @@ WEFTIO_KERNEL void receive_by_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
     }
 }
 
-/* The last lane of the block receives; the others have nothing to do. */
+/* The last lane of the block receives; the others are idle. */
 WEFTIO_KERNEL void receive_by_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 max_packets,
                                      weftio_u64 timeout_ns, WEFTIO_GLOBAL struct tally* tally)
 {
@@ -87,7 +87,7 @@ WEFTIO_KERNEL void receive_by_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rx
     }
 }
 
-/* Lane 0 receives for its block while the others wait at a barrier; then all look at the packets. */
+/* Lane 0 receives for its block while the others wait at a barrier; then all lanes check the packets. */
 WEFTIO_KERNEL void receive_by_lane_0(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 max_packets,
                                      weftio_u64 timeout_ns, WEFTIO_GLOBAL struct tally* tally)
 {

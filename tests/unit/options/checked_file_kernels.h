@@ -1,11 +1,11 @@
-/* A kernel that is compiled with checks of the file queue that it is given. */
+/* A kernel with WEFTIO_DEV_CHECKS, which checks its file queue. */
 #pragma once
 
 #define WEFTIO_DEV_CHECKS
 
 #include "weftio/device/file.h"
 
-/* A handle on a way that device::launch does not see, and memory. */
+/* A handle in memory, where device::launch cannot check it, and other memory. */
 struct file_handle {
     WEFTIO_GLOBAL struct weftio_dev_file_queue* files;
     WEFTIO_GLOBAL struct weftio_dev_buf_arr* array;
@@ -15,7 +15,7 @@ struct file_handle {
 #define FILE_STATUSES 11
 #define FILE_ANSWERS (FILE_STATUSES + 2)
 
-/* answers[]: what the functions that return a status said, whether an end is wanted, and whether there is a mask. */
+/* answers[]: the statuses of functions, whether the host asks the kernel to end, and whether the mask is not 0. */
 WEFTIO_KERNEL void tries_file_handle(WEFTIO_GLOBAL struct file_handle* given, WEFTIO_GLOBAL weftio_u32* answers)
 {
     WEFTIO_GLOBAL struct weftio_dev_file_queue* files = given->files;

@@ -1,4 +1,4 @@
-/* A kernel that is compiled with checks of the handles it is given. */
+/* A kernel with WEFTIO_DEV_CHECKS, which checks its handles. */
 #pragma once
 
 #define WEFTIO_DEV_CHECKS
@@ -8,7 +8,7 @@
 #include "weftio/device/rdma.h"
 #include "weftio/device/semaphore.h"
 
-/* Handles on a way that device::launch does not see. */
+/* Handles in memory, where device::launch cannot check them. */
 struct handles {
     WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq;
     WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq;
@@ -19,8 +19,10 @@ struct handles {
     WEFTIO_GLOBAL struct weftio_dev_rdma_recv* recv;
 };
 
-/* answers[]: what the functions that return a status said, an item's status, whether an end is wanted, and whether
-   there is what is asked for. None of the calls waits, or changes anything. */
+/*
+ * answers[]: the statuses of functions, the status of an item, whether the host asks the kernel to end, and whether
+ * other functions returned something. None of the calls waits, or changes anything.
+ */
 #define STATUSES 29
 #define FILL 8 /* of them; so are WRITE and POST */
 #define WRITE 17
@@ -30,7 +32,7 @@ struct handles {
 #define THERE 12
 #define ANSWERS (STATUSES + ITEM_STATUSES + ABORTS + THERE)
 
-/* Each of these returns where the next answer goes. */
+/* Each of these functions returns the address of the next answer. */
 WEFTIO_FN WEFTIO_GLOBAL weftio_u32* try_ethernet(const WEFTIO_GLOBAL struct handles* given, struct weftio_dev_buf buf,
                                                  weftio_u32* count, WEFTIO_GLOBAL weftio_u32* to)
 {

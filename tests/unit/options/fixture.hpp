@@ -1,4 +1,4 @@
-// A device of each kind, and a port whose frames come back.
+// A device of each kind, and a loopback port.
 #pragma once
 
 #include <optional>

@@ -1,23 +1,23 @@
-/* Kernels that send what is in an array and say where packets lie. */
+/* Kernels that send the buffers of an array and check the slots of packets. */
 #pragma once
 
 #include "weftio/device/eth_rxq.h"
 #include "weftio/device/eth_txq.h"
 
-/* Where packets should lie, and what was found. The host fills in the first four. */
+/* Expected slots of packets, and the results. The host sets the first four members. */
 struct slot_report {
-    WEFTIO_GLOBAL weftio_u8* slots; /* of packet 0 */
+    WEFTIO_GLOBAL weftio_u8* slots; /* slot of packet 0 */
     weftio_u32 stride_bytes;
     weftio_u32 packets;
     weftio_u32 zeroed_bytes;
     weftio_u32 received;
     weftio_u32 misplaced;    /* not in slot n % packets */
     weftio_u32 outside;      /* in no slot */
-    weftio_u32 dirty;        /* bytes behind a packet that are not 0 */
+    weftio_u32 dirty;        /* bytes after a packet that are not 0 */
     weftio_u32 out_of_order; /* by their numbers */
 };
 
-/* Sends buffers 0 .. count - 1 whole, each with its number, from `number` on, in bytes 14 to 17. */
+/* Sends the whole buffers 0 .. count - 1. Bytes 14 to 17 of each hold its number, which counts from `number`. */
 WEFTIO_KERNEL void sends_array(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 count, weftio_u32 number,
                                WEFTIO_GLOBAL weftio_u32* refused)
@@ -51,7 +51,7 @@ WEFTIO_FN void look_at(WEFTIO_GLOBAL struct slot_report* report, weftio_u32 inde
     report->out_of_order += number != report->received + 1;
 }
 
-/* Receives until `total` packets have been looked at, `hold` of which at a time are not given back. */
+/* Receives and checks `total` packets, and always keeps the last `hold` of them unreleased. */
 WEFTIO_KERNEL void reports_slots(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct slot_report* report,
                                  weftio_u32 total, weftio_u32 hold)
 {

@@ -1,13 +1,14 @@
-/* A kernel that answers what one peer sends: for C++ and OpenCL C. */
+/* A kernel that answers the requests of one peer, for C++ and OpenCL C. */
 #pragma once
 
 #include "kernel/http/session.h"
 
 /**
- * Takes `count` bytes in segments of `segment_bytes`, acknowledges what is ready after each, and ends.
+ * Receives `count` bytes in segments of `segment_bytes`, acknowledges the ready bytes of the response after each, and
+ * ends.
  *
- * @param[out] to       responses: as many bytes as there is room for
- * @param[out] written  bytes of them; whether the connection was closed; bytes not taken
+ * @param[out] to       responses, as many bytes as fit
+ * @param[out] written  bytes of the responses; whether the connection was closed; request bytes not accepted
  */
 WEFTIO_KERNEL void http_converse(WEFTIO_GLOBAL struct http_worker* worker, WEFTIO_GLOBAL struct http_session* session,
                                  const WEFTIO_GLOBAL weftio_u8* bytes, weftio_u32 count, weftio_u32 segment_bytes,

@@ -1,5 +1,5 @@
-// A site, what sessions of a block share, and a peer that reads their responses. Every piece of memory has exactly the
-// bytes that it must have, so that AddressSanitizer sees one too many.
+// A web site, the data that the sessions of a block share, and a peer that reads their responses. Every allocation has
+// exactly the required size, so that AddressSanitizer detects any access beyond it.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace weftio::packets {
 
-/// A folder that goes with the test.
+/// A temporary folder. The destructor removes it.
 class http_folder {
  public:
     http_folder()
@@ -49,7 +49,7 @@ class http_folder {
     std::filesystem::path path_;
 };
 
-/// Bytes on the heap, not one more.
+/// An allocation of exactly the given size.
 class http_exact {
  public:
     explicit http_exact(std::string_view text) : bytes_(new weftio_u8[text.size()])
@@ -113,7 +113,7 @@ class http_peer {
     http_peer(const http_peer&) = delete;
     http_peer& operator=(const http_peer&) = delete;
 
-    /// Sends bytes as one segment. @return how many were taken
+    /// Sends bytes as one segment. @return the number of bytes accepted
     std::size_t send(std::string_view text)
     {
         const http_exact bytes(text);
@@ -149,7 +149,7 @@ class http_peer {
         http_acknowledged(&world_.worker, &session, position, now, &result);
         note(result);
     }
-    /// Reads and acknowledges until nothing more comes.
+    /// Reads and acknowledges until no more bytes arrive.
     std::string receive()
     {
         std::string all;
@@ -181,7 +181,7 @@ class http_peer {
     http_world& world_;
 };
 
-/// What one response says, taken from the front of `text`.
+/// Parses one response and removes it from the start of `text`.
 struct http_reply {
     int status = 0;
     std::string head, body;

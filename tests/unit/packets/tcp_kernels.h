@@ -1,11 +1,11 @@
-/* A kernel that runs an endpoint of TCP on recorded segments, so that devices can be compared. */
+/* A kernel that runs a TCP endpoint on recorded segments, so that devices can be compared. */
 #pragma once
 
 #include "kernel/tcp/endpoint.h"
 
 enum { TCP_REPLAY_RECORDS = 64, TCP_REPLAY_STEPS = 16384, TCP_REPLAY_OUTPUTS = 512 };
 
-/* A received segment, of which only the header matters; or only a time, if `bytes` is 0. */
+/* A received segment, of which only the header is used; only a time if `bytes` is 0. */
 struct tcp_replay_step {
     weftio_u64 now_ns;
     struct tcp_addresses addresses;
@@ -27,7 +27,7 @@ struct tcp_replay_world {
     struct tcp_endpoint endpoint;
     struct tcp_replay_record records[TCP_REPLAY_RECORDS];
     weftio_u32 buckets[TCP_REPLAY_RECORDS], lists[TCP_LISTS];
-    weftio_u32 steps, output_count; /* the second of the last step */
+    weftio_u32 steps, output_count; /* output_count: of the last step */
     weftio_u64 digest;              /* of all outputs of all steps */
     struct tcp_replay_output outputs[TCP_REPLAY_OUTPUTS];
     struct tcp_replay_step step[TCP_REPLAY_STEPS];
@@ -45,7 +45,7 @@ WEFTIO_FN void tcp_replay_prepare(WEFTIO_GLOBAL struct tcp_replay_world* world)
     world->pool.limit = TCP_REPLAY_RECORDS;
 }
 
-/* FNV-1a of everything that is sent. */
+/* FNV-1a of all sent bytes. */
 WEFTIO_FN void tcp_replay_send(WEFTIO_GLOBAL struct tcp_replay_world* world, const struct tcp_addresses* addresses,
                                const struct tcp_segment* segment, weftio_u32 stream_offset)
 {
@@ -60,7 +60,7 @@ WEFTIO_FN void tcp_replay_send(WEFTIO_GLOBAL struct tcp_replay_world* world, con
     world->digest = (world->digest ^ stream_offset ^ (weftio_u64)segment->payload_bytes << 32) * 1099511628211u;
 }
 
-/* An application that answers each byte with 20, and closes after the peer. */
+/* An application that answers each byte with 20 bytes, and closes after the peer. */
 WEFTIO_FN void tcp_replay_serve(WEFTIO_GLOBAL struct tcp_replay_world* world, struct tcp_result* result, weftio_u32 now)
 {
     WEFTIO_GLOBAL struct tcp_replay_record* record = &world->records[result->connection - 1];

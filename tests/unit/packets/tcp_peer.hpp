@@ -1,5 +1,5 @@
-// A client of TCP for tests that shares no code with the server: it keeps what arrives out of order, acknowledges now
-// and then, and sends again by a fixed timeout. And a link that loses, doubles, delays and reorders.
+// A TCP client for tests that shares no code with the server: it keeps data that arrives out of order, delays ACKs, and
+// retransmits after a fixed timeout. Also a link that drops, duplicates, delays and reorders segments.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ struct tcp_peer_options {
     std::uint16_t port = 1, mss = 1000;
     std::optional<std::uint8_t> scale{}; ///< offers a window scale
     bool timestamps = false;
-    std::uint32_t buffer = 20000; ///< what it receives beyond what is in order
+    std::uint32_t buffer = 20000; ///< bytes that it accepts beyond the data in order
     bool closes_first = false;
-    std::uint64_t sends = 0, wants = 0; ///< bytes in each direction
+    std::uint64_t sends = 0, wants = 0; ///< bytes to send and to receive
 };
 
 class tcp_peer {
  public:
     tcp_peer(tcp_peer_options options, std::mt19937& random) : options_(options), random_(random) {}
 
-    /// What it sends at `now_ns` by itself: new data, or all again after a timeout.
+    /// The segments that it sends at `now_ns`: new data, or a retransmission of all data after a timeout.
     std::vector<tcp_message> poll(std::uint64_t now_ns);
-    /// Takes a segment; the answers are part of the next poll().
+    /// Receives a segment; its answers are part of the next poll().
     void receive(const tcp_message& message);
 
     [[nodiscard]] bool done() const { return server_fin_taken_ && fin_acknowledged_; }
@@ -55,8 +55,8 @@ class tcp_peer {
     bool timestamps_ = false, scales_ = false, acknowledge_ = false, reset_ = false;
     bool fin_sent_ = false, fin_acknowledged_ = false, server_fin_taken_ = false;
     std::uint64_t now_ns_ = 0, last_sent_ns_ = 0, delay_ns_ = 0;
-    std::uint64_t acknowledged_ = 0, next_ = 0, allowed_ = 0; // positions in its stream
-    std::uint64_t received_ = 0, wrong_ = 0;                  // in the server's
+    std::uint64_t acknowledged_ = 0, next_ = 0, allowed_ = 0; // positions in the client's stream
+    std::uint64_t received_ = 0, wrong_ = 0;                  // bytes of the server's stream
     std::optional<std::uint64_t> server_end_;
     std::map<std::uint64_t, std::string> early_;
 };

@@ -1,5 +1,5 @@
-// An endpoint of TCP in host memory with its kernel loop, for tests: segments go in and come out as bytes, time is the
-// test's. Each block has a server; several servers may share the records.
+// A TCP endpoint in host memory with its kernel loop, for tests: segments go in and out as bytes, and the test sets the
+// time. Each block has a server; several servers may share the connection records.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace weftio::test {
 
-/// A segment on its way: header fields and payload, as tcp_parse has read them back.
+/// A sent segment: header fields and payload, as tcp_parse reads them.
 struct tcp_message {
-    tcp_addresses addresses; // of the server: `peer` is the client
+    tcp_addresses addresses; // as the server sees them: `peer` is the client
     tcp_segment segment;
     std::string payload;
 };
 
-/// What the test knows of a connection, which stands for the application's part of the record.
+/// The test's data of a connection, in place of the application's part of the record.
 struct tcp_session {
     std::string received;
     std::uint32_t events = 0;
@@ -49,15 +49,15 @@ struct tcp_world {
 class tcp_server {
  public:
     explicit tcp_server(std::shared_ptr<tcp_world> world, std::uint32_t buckets = 64);
-    tcp_server(tcp_server&&) = default; // the endpoint points to what vectors hold, which stays where it is
+    tcp_server(tcp_server&&) = default; // the endpoint points to elements of vectors, whose addresses do not change
     tcp_server& operator=(tcp_server&&) = default;
 
-    /// Writes the message's header, parses it and hands it to the endpoint. `listens`: see tcp_receive.
+    /// Writes the header of the segment, parses it and passes it to the endpoint. `listens`: see tcp_receive.
     void receive(const tcp_message& message, bool listens = true);
-    /// As receive(), of bytes as they are on the wire. Returns what tcp_parse says.
+    /// As receive(), for the bytes of a packet. Returns the result of tcp_parse.
     std::uint32_t receive_bytes(const tcp_addresses& addresses, const std::vector<std::uint8_t>& bytes,
                                 bool listens = true);
-    /// Serves what is due, until nothing is or `most` connections were served.
+    /// Serves the connections that are due, `most` at most.
     void run(std::uint32_t most = 1u << 20);
     void pass(std::uint64_t milliseconds);
 
@@ -78,9 +78,9 @@ class tcp_server {
     static char content(std::uint64_t position) { return static_cast<char>(position * 2654435761u >> 13); }
 
     std::uint64_t now_ns = 1'000'000'000'000;
-    std::uint32_t room = ~0u;   ///< segments that the send ring has room for; tests refill it
-    std::uint32_t window = ~0u; ///< what the application can take; ~0: everything
-    std::uint32_t last = 0;     ///< the connection that was served last
+    std::uint32_t room = ~0u;   ///< free entries of the send ring; tests refill it
+    std::uint32_t window = ~0u; ///< bytes that the application can accept; ~0: any number
+    std::uint32_t last = 0;     ///< connection that was served last
     std::vector<tcp_message> sent;
     std::function<void(tcp_server&, std::uint32_t connection, std::uint32_t events)> application;
     tcp_endpoint endpoint{};

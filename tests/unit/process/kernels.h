@@ -1,10 +1,10 @@
-/* Kernels of programs that end while they run. */
+/* Kernels that still run when their program ends. */
 #pragma once
 
 #include "weftio/device/dma.h"
 #include "weftio/device/eth_txq.h"
 
-/* Receives for as long as the queue lives. */
+/* Receives until the receive call fails. */
 WEFTIO_KERNEL void receives_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* seen)
 {
     weftio_u32 received, first;
@@ -15,7 +15,7 @@ WEFTIO_KERNEL void receives_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rx
     }
 }
 
-/* Sends for as long as the queue takes frames. */
+/* Sends until the queue accepts no more frames. */
 WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                   WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames)
 {
@@ -27,7 +27,7 @@ WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     }
 }
 
-/* Has memory copied for as long as the queue takes copies. */
+/* Copies memory until the queue accepts no more copies. */
 WEFTIO_KERNEL void copies_for_ever(WEFTIO_GLOBAL struct weftio_dev_dma* dma,
                                    WEFTIO_GLOBAL struct weftio_dev_buf_arr* buffers)
 {
@@ -48,7 +48,7 @@ WEFTIO_KERNEL void sends_some(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     weftio_dev_eth_txq_push(txq);
 }
 
-/* Sends `count` frames, and behind them, if `bad`, one whose key nobody knows. */
+/* Sends `count` frames and, if `bad`, then one with an unknown key. */
 WEFTIO_KERNEL void sends_a_bad_one_last(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                         WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 count,
                                         weftio_u32 bad)

@@ -1,4 +1,4 @@
-// A port with everything on it, for scenes.
+// A port with queues and kernels, for scenes.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct stage {
 
     /// Starts a kernel that receives and one that sends, and waits until both have. Returns whether they did.
     bool run();
-    /// A kernel sends so many frames. Waits until they are sent. Returns whether they were.
+    /// Sends frames by a kernel and waits until they have been sent. Returns whether they were.
     bool send(std::uint32_t count);
     std::uint32_t seen() const { return weftio_load_acquire_sys_u32(static_cast<std::uint32_t*>(words.cpu_address())); }
 

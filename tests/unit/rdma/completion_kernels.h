@@ -4,8 +4,8 @@
 #include "weftio/device/completion_queue.h"
 
 /*
- * A thread, warp or block takes `wanted` completions, `most` at a time, of entries 0, 1, 2, ... `said`: how many it
- * took; how many were wrong; the last status; the most that one poll handed out.
+ * A thread, warp or block polls `wanted` completions, `most` at a time, of entries 0, 1, 2, ... `said`: the number of
+ * completions; the number of wrong ones; the last status; the largest number that one poll handed out.
  */
 WEFTIO_KERNEL void completions_take(WEFTIO_GLOBAL struct weftio_dev_completion_queue* queue, weftio_u32 scope,
                                     weftio_u32 most, weftio_u32 wanted, WEFTIO_GLOBAL weftio_u32* said)
@@ -38,7 +38,7 @@ WEFTIO_KERNEL void completions_take(WEFTIO_GLOBAL struct weftio_dev_completion_q
     }
 }
 
-/* One lane, with five completions that are there, goes to each bound; `said`: what each call said, and counts. */
+/* One lane tests each limit of the functions with five published completions; `said`: statuses and counts. */
 WEFTIO_KERNEL void completions_try_bounds(WEFTIO_GLOBAL struct weftio_dev_completion_queue* queue,
                                           WEFTIO_GLOBAL weftio_u32* said)
 {
@@ -63,7 +63,7 @@ WEFTIO_KERNEL void completions_try_bounds(WEFTIO_GLOBAL struct weftio_dev_comple
         &said[11], (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 1000000, &count, &first));
     weftio_store_release_sys_u32(&said[12], (weftio_u32)weftio_dev_completion_queue_consume(queue, 1, 4));
     weftio_store_release_sys_u32(&said[13], (weftio_u32)weftio_dev_completion_queue_poll_thread(
-                                                queue, 0, 0, &count, &first)); /* the host ends it */
+                                                queue, 0, 0, &count, &first)); /* the host ends the wait */
     weftio_store_release_sys_u32(&said[14], count);
     weftio_store_release_sys_u32(&said[15], 1);
 }

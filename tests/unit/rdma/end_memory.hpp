@@ -1,4 +1,4 @@
-// Memory of one end of a connection, for a peer to use.
+// Memory of one end of a connection that its peer may access.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct end_memory {
     end_memory(const port& port, const device& device, std::size_t bytes, region_options options)
         : memory(device.allocate(bytes, memory_kind::cpu_device)), region(port, memory, options), bytes(bytes)
     {
-        static unsigned made = 0; // no two memories are alike
+        static unsigned made = 0; // the content of each memory differs
         std::minstd_rand random(++made);
         for (std::size_t at = 0; at < bytes; ++at)
             data()[at] = static_cast<std::uint8_t>(random() >> 8);

@@ -1,6 +1,7 @@
 /*
- * Device code that was not written for Weftio: it includes nothing of its headers, posts mlx5 entries and polls mlx5
- * completions as public device code does, and knows what verbs tell of a queue pair. C++ or CUDA C++.
+ * Device code as if it were not written for Weftio: it includes none of its headers, posts mlx5 entries and polls mlx5
+ * completions as published device code does, and uses only the data of a queue pair that verbs provide. C++ or CUDA
+ * C++.
  */
 #pragma once
 
@@ -16,7 +17,7 @@
 typedef unsigned int foreign_u32;
 typedef unsigned long long foreign_u64;
 
-/* One end, in memory that the host sees too. */
+/* One end, in memory that the host can access too. */
 struct foreign_end {
     foreign_u32* sq;       /* of blocks of 64 bytes */
     foreign_u32 sq_blocks; /* power of two */
@@ -37,14 +38,14 @@ struct foreign_cq {
     foreign_u32 next;
 };
 
-/* What foreign_play() does, and how it went. */
+/* Parameters and result of foreign_play(). */
 struct foreign_game {
     struct foreign_end ends[2];
-    struct foreign_cq cqs[2]; /* of each end; the same ring twice where both share one */
+    struct foreign_cq cqs[2]; /* of each end; twice the same ring if both ends share it */
     foreign_u32 shared_cq;
     foreign_u32 rkey; /* of the memory of end 1 */
     foreign_u32 rounds;
-    foreign_u32 result; /* 0: well, else the line that gave up */
+    foreign_u32 result; /* 0: success; else the line that failed */
     foreign_u32 syndrome;
 };
 
@@ -79,14 +80,14 @@ FOREIGN_FN void foreign_store_64(foreign_u64* at, foreign_u64 value)
 #if defined(__CUDACC__)
     asm volatile("st.relaxed.mmio.sys.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 #else
-    __atomic_store_n(at, value, __ATOMIC_RELEASE); /* behind the record */
+    __atomic_store_n(at, value, __ATOMIC_RELEASE); /* after the doorbell record */
 #endif
 }
 
-/* What round `round` does. */
+/* The operation of round `round`. */
 enum foreign_kind { FOREIGN_WRITE, FOREIGN_SEND, FOREIGN_WRITE_IMM, FOREIGN_INLINE_WRITE, FOREIGN_READ, FOREIGN_KINDS };
 struct foreign_move {
-    foreign_u32 kind, bytes, from, to; /* offsets; of a READ `to` is ours */
+    foreign_u32 kind, bytes, from, to; /* offsets; for a READ `to` is in local memory */
 };
 #if !defined(__CUDACC__)
 inline
@@ -117,13 +118,13 @@ FOREIGN_FN foreign_u32 foreign_poll(struct foreign_game* game, foreign_u32 which
     foreign_u32 qpn, syndrome, bytes, immediate;
     struct foreign_end* end;
 
-    if (owner != ((cq->next / cq->count) & 1)) /* and no look at opcode 15, as on newer GPUs */
+    if (owner != ((cq->next / cq->count) & 1)) /* opcode 15 is not checked, as in code for newer GPUs */
         return 0;
     qpn = foreign_be(cqe[14]) & 0xffffff;
     syndrome = foreign_be(cqe[13]) & 0xffff;
     bytes = foreign_be(cqe[11]);
     immediate = foreign_be(cqe[9]);
-    /* Two ports may give the same number. */
+    /* Queue pairs of two ports may have the same number. */
     end = &game->ends[!game->shared_cq ? which : qpn == game->ends[0].qpn ? 0 : 1];
     ++cq->next; /* it is read, and may be overwritten */
     foreign_store(cq->record, foreign_be(cq->next & 0xffffff));
@@ -131,7 +132,7 @@ FOREIGN_FN foreign_u32 foreign_poll(struct foreign_game* game, foreign_u32 which
         game->syndrome = syndrome;
         return 2;
     }
-    if (opcode == 0) { /* all in front of it are done, too */
+    if (opcode == 0) { /* all earlier entries are done, too */
         foreign_u32 ds = foreign_be(end->sq[(foreign_u64)(counter & (end->sq_blocks - 1)) * 16 + 1]) & 0x3f;
         end->sq_done += (counter + (ds + 3) / 4 - end->sq_done) & 0xffff;
         return 1;
@@ -145,7 +146,7 @@ FOREIGN_FN foreign_u32 foreign_poll(struct foreign_game* game, foreign_u32 which
     return 1;
 }
 
-/* One entry of one block. Nobody is told before foreign_ring(). */
+/* Writes one entry of one block. foreign_ring() makes it known to the NIC. */
 FOREIGN_FN void foreign_post(struct foreign_end* end, foreign_u32 opcode, foreign_u32 ds, foreign_u32 signaled,
                              foreign_u32 immediate)
 {
@@ -204,7 +205,7 @@ FOREIGN_FN void foreign_post_receive(struct foreign_end* end)
         FOREIGN_PAUSE(polls);                                                                                          \
     }
 
-/* One round: an entry of end 0, and what end 1 does for it. */
+/* One round: an entry of end 0, and the receive of end 1 for it if it needs one. */
 FOREIGN_FN void foreign_round(struct foreign_game* game, foreign_u32 round)
 {
     struct foreign_end *ours = &game->ends[0], *theirs = &game->ends[1];
@@ -250,7 +251,7 @@ FOREIGN_FN void foreign_round(struct foreign_game* game, foreign_u32 round)
             (move.kind == FOREIGN_SEND && theirs->last_opcode != 2))
             game->result = __LINE__;
     }
-    if (move.kind == FOREIGN_READ) /* what follows may send what this brings */
+    if (move.kind == FOREIGN_READ) /* the next entry may send the bytes that this READ brings */
         FOREIGN_UNTIL(ours->sq_done == ours->sq_next, 0)
 }
 

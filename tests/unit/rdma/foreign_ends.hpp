@@ -1,4 +1,4 @@
-// Two queue pairs in memory of the caller, in odd shapes, for code that was not written for Weftio.
+// Two queue pairs with rings of unusual sizes in memory of the caller, for code that was not written for Weftio.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +21,14 @@ struct foreign_shape {
     const char* name;
     bool one_port;
     std::uint32_t sq_blocks, rq_count, rq_stride, cq_count, cq_stride;
-    bool shared_cq; ///< of both ends and both sides; at one port only
+    bool shared_cq; ///< one completion queue for both ends, sends and receives; with one port only
 };
 inline void PrintTo(const foreign_shape& shape, std::ostream* out)
 {
     *out << shape.name;
 }
 
-/// Receives are posted one at a time, and completions are few: so even rings of one entry are enough.
+/// Even rings of one entry are enough, because receives are posted one at a time and there are few completions.
 inline constexpr foreign_shape foreign_shapes[]{
     {"usual", false, 64, 64, 16, 256, 64, false},     {"one_of_each", false, 1, 1, 16, 2, 64, false},
     {"wide", false, 2, 2, 512, 4, 128, false},        {"shared", true, 32, 16, 64, 128, 64, true},
@@ -37,7 +37,7 @@ inline constexpr foreign_shape foreign_shapes[]{
 
 class foreign_ends {
  public:
-    /// @param ports  of the ends; twice the same for shape.one_port. They have threads.
+    /// @param ports  ports of the two ends, with engine threads; both the same for shape.one_port
     foreign_ends(const foreign_shape& shape, const std::array<port*, 2>& ports, const std::string& device_spec = "cpu")
         : where_(device::open(device_spec)), shape_(shape),
           arena_(where_.allocate(arena_bytes(), memory_kind::cpu_device)),
@@ -59,7 +59,7 @@ class foreign_ends {
 
     foreign_game& game() const { return *static_cast<foreign_game*>(game_memory_.cpu_address()); }
     foreign_game* game_on_device() const { return static_cast<foreign_game*>(game_memory_.device_address()); }
-    /// Both queue pairs by way of RESET, connected, with their rings from index 0. Completions go on.
+    /// Moves both queue pairs to RESET and connects them again, with rings from index 0. Completion indices continue.
     void start_again()
     {
         for (auto& each : pairs_)
@@ -75,7 +75,7 @@ class foreign_ends {
     completion_queue& completions(unsigned end) { return *completions_[shape_.shared_cq ? 0 : end]; }
     const device& where() const { return where_; }
 
-    /// What `rounds` rounds do to both memories.
+    /// Applies the effect of `rounds` rounds to the expected content of both memories.
     void expect_as_played(std::uint32_t rounds)
     {
         EXPECT_EQ(game().result, 0u) << "a line of foreign.h; syndrome and reason " << std::hex << game().syndrome;
@@ -97,12 +97,12 @@ class foreign_ends {
     }
 
  private:
-    static constexpr std::size_t records = 0; ///< in the arena: all records, one behind the other
+    static constexpr std::size_t records = 0; ///< offset of the doorbell records in the arena
     std::size_t rings_begin() const { return 64; }
     std::size_t completion_bytes() const { return std::size_t{shape_.cq_count} * shape_.cq_stride; }
     std::size_t send_bytes() const { return std::size_t{shape_.sq_blocks} * 64; }
     std::size_t receive_bytes() const { return std::size_t{shape_.rq_count} * shape_.rq_stride; }
-    /// The receive ring in front of the send ring, as libmlx5 lays them out.
+    /// The receive ring lies before the send ring, as in libmlx5.
     std::size_t end_bytes() const { return (completion_bytes() + receive_bytes() + send_bytes() + 63) / 64 * 64; }
     std::size_t arena_bytes() const { return rings_begin() + 2 * end_bytes(); }
     std::size_t begin_of(unsigned end) const { return rings_begin() + end * end_bytes(); }

@@ -1,4 +1,4 @@
-// What kernels of one device do with two queue pairs, held against what it should be.
+// Kernels of one device that use two queue pairs, and checks of their results.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ class kernel_ends {
     kernel_ends(bool one_port, const std::string& device_spec)
         : ends({one_port, engine_mode::thread}, {.entries = 64, .receive_entries = 64}, device_spec)
     {
-        for (unsigned end = 0; end < 2; ++end) // before connect(), behind which the engines see it
+        for (unsigned end = 0; end < 2; ++end) // before connect(), after which the engines access the memory
             std::memset(ends.memory(end).data() + signal_at, 0, 8);
         ends.connect();
     }
@@ -66,7 +66,7 @@ class kernel_ends {
         EXPECT_EQ(said[0], 0u);
         EXPECT_EQ(said[1], 64u);
         EXPECT_EQ(ends.queue(0).counters().done, 640u);
-        ends.queue(1).counters(); // behind a turn of the engine that has written there
+        ends.queue(1).counters(); // synchronizes with the engine that has written the memory
         EXPECT_EQ(std::memcmp(ends.memory(0).data(), ends.memory(1).data(), 64000), 0);
     }
 
@@ -83,7 +83,7 @@ class kernel_ends {
         EXPECT_EQ(said[1], rounds);
     }
 
-    /// A kernel that waits for a peer that says nothing ends when the host wants.
+    /// A kernel that waits for a peer that does not respond ends when the host asks it to.
     void end_when_the_host_wants()
     {
         const shared_words said(ends.where, 2);
@@ -98,7 +98,7 @@ class kernel_ends {
     }
 
  private:
-    static constexpr std::size_t signal_at = 2048; ///< as rdma_plays_ping_pong has it
+    static constexpr std::size_t signal_at = 2048; ///< the same as in rdma_plays_ping_pong
 
     static std::uint64_t number_in(const std::vector<std::uint8_t>& bytes, std::size_t at)
     {

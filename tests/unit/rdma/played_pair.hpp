@@ -1,4 +1,4 @@
-// A queue pair whose kernel the test plays: it writes entries word by word and reads completions.
+// A queue pair with a fake kernel: the test writes entries word by word and reads completions.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace weftio::test {
 
-/// How the collapsed completion stands.
+/// The content of the collapsed completion.
 struct sent_state {
-    std::uint32_t position = 0; ///< of the last entry that is done, low 16 bits
+    std::uint32_t position = 0; ///< low 16 bits of the position of the last entry that is done
     std::uint8_t syndrome = 0;
     std::uint8_t vendor = 0;
 };
@@ -71,7 +71,7 @@ class played_pair {
         send_words_[(position * 16 + word) % send_words_.size()] ^= weftio_swap32(0x40);
     }
     void push() { push_as(next_); }
-    /// Writes a record of the test's.
+    /// Writes any value to the send doorbell record.
     void push_as(std::uint32_t index) { weftio_store_release_sys_u32(&send_record_, weftio_swap32(index & 0xffff)); }
     std::uint32_t posted() const { return next_; }
 
@@ -86,7 +86,7 @@ class played_pair {
                     (piece < pieces.size() ? pieces[piece] : pointer(0, WEFTIO_LKEY_INVALID, 0)).words[word]);
         weftio_store_release_sys_u32(&receive_record_, weftio_swap32(receives_posted_));
     }
-    /// Writes a receive record of the test's.
+    /// Writes any value to the receive doorbell record.
     void claim_receives(std::uint32_t posted)
     {
         weftio_store_release_sys_u32(&receive_record_, weftio_swap32(posted & 0xffff));
@@ -112,7 +112,7 @@ class played_pair {
         return {weftio_cqe_wqe_counter(publication), static_cast<std::uint8_t>(error),
                 static_cast<std::uint8_t>(error >> 8)};
     }
-    /// What the host learns of the next failure; syndrome 0: nothing.
+    /// The next failure that was reported to the host; syndrome 0: none.
     nic::send_outcome told() const
     {
         nic::send_outcome outcome;

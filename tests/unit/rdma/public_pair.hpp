@@ -1,4 +1,4 @@
-// Two rdma_queues that are connected: of two ports on a wire, or of one port.
+// Two connected rdma_queues: of two ports on a wire, or of one port.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@
 
 namespace weftio::test {
 
-/// Where two ends are, and who runs their engines. Two ports have threads: a wait runs its own port's engine only.
+/// The ports of two ends, and the mode of their engines. Two ports have engine threads, because a wait in inline mode
+/// runs the engine of its own port only.
 struct place_of_ends {
     bool one_port;
     engine_mode mode;
@@ -38,7 +39,7 @@ class public_pair {
                          const std::string& device_spec = "cpu")
         : where(device::open(device_spec)), options_(options), ports(place.mode)
     {
-        options_.timeout = 18; // 8.6 s of repeats: a busy machine, or a sanitizer's report, may hold an engine up
+        options_.timeout = 18; // retries for 8.6 s: an engine may be delayed by a busy machine or a sanitizer's report
         for (unsigned end = 0; end < 2; ++end) {
             port& at = ports.get(place.one_port ? 0 : end);
             devices[end].emplace(at, rdma_device_options{.address = end == 0 ? "10.0.0.1" : "10.0.0.2",
@@ -52,7 +53,7 @@ class public_pair {
         for (unsigned end = 0; end < 2; ++end)
             queue(end).connect(queue(1 - end).address());
     }
-    /// Both queues start again, connected.
+    /// Resets both queues and connects them again.
     void reset()
     {
         for (unsigned end = 0; end < 2; ++end)
@@ -63,7 +64,7 @@ class public_pair {
     end_memory& memory(unsigned end) { return *memories[end]; }
     weftio_dev_buf buffer(unsigned end) { return memory(end).region.buffer(); }
     weftio_dev_remote remote(unsigned end) { return remote_region::of(memory(end).region).on_device(); }
-    /// In inline mode: a turn of the engine.
+    /// In inline mode: runs the engine once.
     void turn()
     {
         if (detail::internals::backend(ports.get(0)).is_inline())

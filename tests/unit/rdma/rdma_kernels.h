@@ -6,9 +6,9 @@
 #define RDMA_STATUSES 32
 
 /*
- * One lane does everything once: queue pair `near` to the memory of the peer, whose receives are `far`. `mine` has one
- * buffer, of 4096 bytes; so many has the peer's memory. What functions said goes to `said`, what messages were to
- * `told`.
+ * One lane uses each operation once: from queue pair `near_end` to the memory of the peer, whose receive ring is
+ * `far_end`. `mine` has one buffer of 4096 bytes, and the peer's memory has 4096 bytes. Statuses are stored in `said`,
+ * the fields of received messages in `told`.
  */
 WEFTIO_KERNEL void rdma_does_everything(WEFTIO_GLOBAL struct weftio_dev_rdma* near_end,
                                         WEFTIO_GLOBAL struct weftio_dev_rdma_recv* far_end,
@@ -54,8 +54,8 @@ WEFTIO_KERNEL void rdma_does_everything(WEFTIO_GLOBAL struct weftio_dev_rdma* ne
 }
 
 /*
- * Every lane writes piece i, i + lanes, ... of its own memory to the same place of the peer's, each in its own entry,
- * and waits; `said[0]` is a status that was not OK, `said[1]` counts lanes.
+ * Lane i writes pieces i, i + lanes, ... of its own memory to the same offsets of the peer's memory, each by an entry
+ * of its own, and waits. `said[0]` is a status that was not OK, `said[1]` counts lanes.
  */
 WEFTIO_KERNEL void rdma_writes_pieces(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma, struct weftio_dev_remote peer,
                                       WEFTIO_GLOBAL struct weftio_dev_buf_arr* mine, WEFTIO_GLOBAL weftio_u32* said)
@@ -83,8 +83,8 @@ WEFTIO_KERNEL void rdma_writes_pieces(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma
 }
 
 /*
- * Two blocks, one at each end: a stamped page goes there and back `rounds` times, by write_signal and wait_value. A
- * page is 1024 bytes at the start of a buffer, its signal a word behind it. `said[block]` counts pages that were right.
+ * Two blocks, one at each end: `rounds` round trips of a page with a new content each, by write_signal and wait_value.
+ * A page is 1024 bytes at the start of a buffer; its signal is a word after it. `said[block]` counts correct pages.
  */
 WEFTIO_KERNEL void rdma_plays_ping_pong(WEFTIO_GLOBAL struct weftio_dev_rdma* first_end,
                                         WEFTIO_GLOBAL struct weftio_dev_rdma* second_end,

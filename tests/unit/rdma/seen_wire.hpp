@@ -1,4 +1,4 @@
-// What ThreadSanitizer is told of a wire of DPDK's rings between the engines of two ports.
+// Annotations for ThreadSanitizer of a wire of DPDK rings between the engines of two ports.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace weftio::test {
 
 #ifdef WEFTIO_TEST_UNDER_TSAN
 
-/// Frames on the wire are copies that DPDK makes, so that an mbuf is seen by the engine that receives it alone: neither
-/// the ring nor the pool, by which an mbuf goes back to who sends, is visible.
+/// Frames on the wire are copies that DPDK makes, so that ThreadSanitizer sees each mbuf in the receiving engine only.
+/// The ring, and the pool by which an mbuf returns to the sender, are in DPDK and not visible to ThreadSanitizer.
 inline std::uint16_t put_on_wire(std::uint16_t, std::uint16_t, rte_mbuf* frames[], std::uint16_t count, void* copies)
 {
     as_a_driver unseen;
@@ -43,7 +43,7 @@ inline std::uint16_t take_from_wire(std::uint16_t, std::uint16_t, rte_mbuf* fram
 
 constexpr unsigned wire_copies = 4095;
 
-/// One end. Ends before the DPDK port does, whose number and callbacks the next port has.
+/// One end of the wire. It must end before the DPDK port does, because the next port reuses its number and callbacks.
 class seen_wire {
  public:
     void begin(std::uint16_t port, rte_mempool* copies)

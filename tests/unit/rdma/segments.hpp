@@ -10,7 +10,7 @@
 
 namespace weftio::test {
 
-/// One segment of an entry, as numbers of the host.
+/// One segment of an entry, in host byte order.
 struct segment {
     std::uint32_t words[4];
 };
@@ -28,7 +28,7 @@ inline segment atomic(std::uint64_t swap_or_add, std::uint64_t compare = 0)
     return {{static_cast<std::uint32_t>(swap_or_add >> 32), static_cast<std::uint32_t>(swap_or_add),
              static_cast<std::uint32_t>(compare >> 32), static_cast<std::uint32_t>(compare)}};
 }
-/// An inline segment. @pre words are what its bytes are as big-endian numbers
+/// An inline segment. @param words  its bytes, read as big-endian numbers
 inline std::vector<segment> inlined(const std::vector<std::uint8_t>& bytes)
 {
     std::vector<std::uint8_t> raw(4 + bytes.size());

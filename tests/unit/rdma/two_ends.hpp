@@ -1,4 +1,4 @@
-// Two queue pairs that are connected: of two ports on a wire, or of one port.
+// Two connected queue pairs: of two ports on a wire, or of one port.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct rte_ring;
 
 namespace weftio::test {
 
-/// Two DPDK ports, each of which receives what the other sends. In inline mode nothing happens but in turns.
+/// Two DPDK ports; each receives the frames that the other sends. In inline mode only turn() runs the engines.
 class wired_ports {
  public:
     explicit wired_ports(engine_mode mode, bool rdma_by_packet = false);
@@ -42,12 +42,12 @@ class wired_ports {
  private:
     std::string name_;
     rte_mempool* pool_;
-    std::array<rte_ring*, 2> wires_{}; ///< to the port of that number
+    std::array<rte_ring*, 2> wires_{}; ///< wires_[n] carries frames to port n
     std::array<std::optional<port>, 2> ports_;
     std::array<seen_wire, 2> seen_;
 };
 
-/// Where the ends are.
+/// The ports of the ends.
 struct ends_at {
     ends_at(bool at_one_port, bool by_packet = false) : one_port(at_one_port), packets(by_packet) {}
     bool one_port; ///< both at the first port
@@ -91,7 +91,7 @@ class two_ends {
         if (ipv6)
             self.address = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(end + 1)};
         self.queue = queues[end]->number();
-        self.first_psn = 0xfffff0 + end; // wraps soon
+        self.first_psn = 0xfffff0 + end; // so that PSNs wrap soon
         return self;
     }
     void connect()
@@ -126,7 +126,7 @@ class two_ends {
     std::array<std::unique_ptr<played_pair>, 2> queues;
 };
 
-/// Every entry and every packet was counted once. Call it when nothing is under way.
+/// Expects that every entry and every packet was counted once. @pre no entry and no packet is in flight
 inline void expect_conserved(const nic::rdma_counters& count)
 {
     EXPECT_EQ(count.enqueued, count.done + count.skipped + count.failed + count.flushed);

@@ -1,4 +1,4 @@
-// Two queue pairs that a test moves through verbs' states, posts to and polls for. Nothing happens but in turns.
+// Two queue pairs; a test moves them through the states of verbs, posts, and polls. Only turns run the engines.
 #pragma once
 
 #include <array>
@@ -36,13 +36,13 @@ inline queue_pair_attributes receive_attributes(const rdma_peer& peer)
                                .receive_psn = 0xfffff0};
     if (peer.service == rdma_service::reliable) {
         with.most_reads_of_peer = std::uint8_t{16};
-        with.min_rnr_timer = std::uint8_t{14}; // 1 ms: longer than some turns of a slow build
+        with.min_rnr_timer = std::uint8_t{14}; // 1 ms: longer than some engine iterations of a slow build
     }
     return with;
 }
 inline queue_pair_attributes send_attributes(rdma_service service)
 {
-    queue_pair_attributes with{.send_psn = 0xfffff0}; // wraps soon
+    queue_pair_attributes with{.send_psn = 0xfffff0}; // so that PSNs wrap soon
     if (service == rdma_service::reliable) {
         with.most_reads = std::uint8_t{16};
         with.timeout = std::uint8_t{18};
@@ -52,7 +52,7 @@ inline queue_pair_attributes send_attributes(rdma_service service)
     return with;
 }
 
-/// A queue pair and who posts to it.
+/// A queue pair, and the functions that post to it.
 class posted_pair {
  public:
     posted_pair(const rdma_device& at, const device& device, const completion_queue& sends,
@@ -97,7 +97,7 @@ class posted_pair {
         weftio_store_release_sys_u32(record(), weftio_swap32(receives_ & 0xffff));
     }
     std::uint32_t* record() const { return static_cast<std::uint32_t*>(pair_.record()); }
-    /// Moves it to RESET, and forgets what was posted.
+    /// Moves it to RESET, and starts posting from index 0 again.
     void reset()
     {
         pair_.modify(rdma_state::reset);
@@ -146,7 +146,7 @@ class verbs_ends {
     posted_pair& pair(unsigned end) { return *pairs[end]; }
     end_memory& memory(unsigned end) { return *memories[end]; }
     rdma_peer self(unsigned end) { return pair(end)->address().peer(); }
-    /// From RESET.
+    /// Connects both queue pairs. @pre both are in RESET
     void connect(rdma_state to = rdma_state::ready_to_send)
     {
         for (unsigned end = 0; end < 2; ++end)
@@ -161,7 +161,7 @@ class verbs_ends {
         if (to == rdma_state::send_queue_drained)
             pair(end)->modify(to);
     }
-    /// In inline mode: runs the ports until nothing moves, or for long: a peer that is not ready is asked for ever.
+    /// In inline mode: runs the ports until nothing moves, 10,000 times at most: RNR retries may never end.
     void run()
     {
         for (unsigned still = 0, turns = 0; still < 8 && turns < 10000; ++turns)
@@ -174,7 +174,7 @@ class verbs_ends {
             run();
         return done();
     }
-    /// Runs, and reads what has come.
+    /// Runs the ports and polls the completions of an end.
     std::vector<completion> poll(unsigned end)
     {
         run();
@@ -191,7 +191,7 @@ class verbs_ends {
         return pair(end).post(WEFTIO_OPCODE_RDMA_WRITE, {memory(1 - end).far(0), memory(end).local(0, bytes)}, flags);
     }
     void receive(unsigned end, std::uint32_t bytes = 4096) { pair(end).post_receive(memory(end).local(0, bytes)); }
-    /// An entry that no queue pair executes.
+    /// Posts an entry with an unknown opcode.
     std::uint32_t post_bad(unsigned end) { return pair(end).post(0x55, {}); }
 
     wired_ports ports;
@@ -205,7 +205,7 @@ class verbs_ends {
     verbs_shape shape_;
 };
 
-/// What tests compare of a completion.
+/// The fields of a completion that tests compare.
 struct told {
     std::uint32_t opcode, index, syndrome;
     bool operator==(const told&) const = default;

@@ -1,4 +1,4 @@
-// foreign_ends of the software NIC: at two ports on a wire, or at one of them.
+// foreign_ends on the software NIC: at two ports on a wire, or both at one of them.
 #pragma once
 
 #include "foreign_ends.hpp"

@@ -59,7 +59,7 @@ inline std::string pcap_record(bool big, std::uint32_t seconds, std::uint32_t fr
 
 // pcapng
 
-/// A block around `body`, which is padded; `length` and `trailer` say something else than the truth when not 0.
+/// A pcapng block around `body`, which is padded. `length` and `trailer` replace the correct lengths if they are not 0.
 inline std::string block(bool big, std::uint32_t type, std::string body, std::uint32_t length = 0,
                          std::uint32_t trailer = 0)
 {

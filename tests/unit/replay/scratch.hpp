@@ -1,4 +1,4 @@
-// Files for a test, gone with it.
+// Temporary files of a test, removed at its end.
 #pragma once
 
 #include <cstdlib>

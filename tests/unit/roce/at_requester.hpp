@@ -1,4 +1,4 @@
-// A requester that gets single answers.
+// A requester to which a test passes single response packets.
 #pragma once
 
 #include "ends.hpp"
@@ -11,7 +11,7 @@ using ends = std::vector<fake_sends::ended>;
 
 inline constexpr std::uint32_t first = 0xffffff, mtu = 256; // the first PSN: the next one is 0
 
-/// A packet that was sent: what the tests look at.
+/// The fields of a sent packet that tests compare.
 struct seen {
     roce_opcode opcode;
     std::uint32_t psn;
@@ -27,7 +27,7 @@ using packets = std::vector<seen>;
 
 class at_requester {
  public:
-    /// @param memory  bytes of it for what is under way
+    /// @param memory  most bytes of memory for requests in flight
     explicit at_requester(requester_settings settings = {}, std::size_t memory = SIZE_MAX)
         : shared{.found = {}, .pool = block_pool(memory)}, ours(finished(settings), sends, shared)
     {}
@@ -55,7 +55,7 @@ class at_requester {
         ours.receive(packet, now);
     }
     void ack(std::uint32_t psn) { answer(rc_acknowledge, psn); }
-    /// A WRITE of so many packets, and whether more follow.
+    /// Posts a WRITE of `count` packets. @param more  whether more entries follow
     void post_write(std::size_t count, bool more = false) { sends.post(write_to(0), stamped(count * mtu, 1), more); }
 
     fake_sends sends;

@@ -1,4 +1,4 @@
-// A responder that gets single packets.
+// A responder to which a test passes single request packets.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ using enum roce_opcode;
 
 inline constexpr std::uint32_t first = 0xffffff, mtu = 256; // the first PSN: the next one is 0
 
-/// An answer: what the tests look at.
+/// The fields of a response packet that tests compare.
 struct seen {
     roce_opcode opcode;
     std::uint32_t psn;
@@ -40,12 +40,12 @@ inline seen nak(std::uint8_t syndrome, std::uint32_t psn, std::uint32_t msn = 0)
 /// A responder with 4,096 bytes of memory.
 class at_responder {
  public:
-    /// @param limit  bytes of memory for what is under way
+    /// @param limit  most bytes of memory for requests in flight
     explicit at_responder(responder_settings settings = {}, std::size_t limit = SIZE_MAX)
         : shared{.found = {}, .pool = block_pool(limit)}, ours(finished(settings), memory, receives, shared)
     {}
 
-    /// A packet to it. @param more  sets what the opcode has beside a PSN
+    /// Passes a packet to it. @param more  sets the header fields that the opcode needs besides a PSN
     void ask(roce_opcode opcode, std::uint32_t psn, std::size_t payload_bytes = 0,
              const std::function<void(roce_headers&)>& more = {})
     {
@@ -60,7 +60,7 @@ class at_responder {
         packet.payload = payload;
         ours.receive(packet);
     }
-    /// A packet whose form is wrong, of which no more is known than its BTH.
+    /// Passes a malformed packet, of which only the BTH is known.
     void ask_badly(roce_opcode opcode, std::uint32_t psn, roce_refusal form)
     {
         roce_packet packet;

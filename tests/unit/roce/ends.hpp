@@ -1,4 +1,4 @@
-// A requester and a responder with everything that their owner gives them: memory, entries, a wire, a clock.
+// Fakes of the objects that a requester and a responder get from their owner: memory, entries, a wire, a clock.
 #pragma once
 
 #include <algorithm>
@@ -21,14 +21,13 @@ using weftio::refusal;
 using weftio::net::roce_path;
 using bytes = std::vector<std::uint8_t>;
 
-/// One region, of which a peer may do everything unless told otherwise. Addresses are those of the first byte and
-/// behind.
+/// One region with all rights for a peer unless a test removes some. Its addresses count from `begin`.
 class fake_memory : public remote_memory {
  public:
     static constexpr std::uint32_t key = 0x1234;
     static constexpr std::uint64_t begin = 0x7000'0000'0000;
 
-    /// Words have to lie at multiples of 8.
+    /// The memory is aligned to 8 bytes, for atomics.
     explicit fake_memory(std::size_t size) : words_(size / 8 + 1), size_(size) {}
 
     std::uint8_t* data() { return reinterpret_cast<std::uint8_t*>(words_.data()); }
@@ -118,7 +117,7 @@ class fake_receives : public receive_entries {
     std::vector<receive_completion> completions;
     std::vector<bytes> messages;
     bool broken = false;
-    bool record_broken = false; ///< the doorbell record claims too much
+    bool record_broken = false; ///< the doorbell record claims more entries than the ring holds
     std::uint8_t credit_code = weftio::net::no_credits;
 
  private:
@@ -138,7 +137,7 @@ class fake_sends : public send_entries {
         bool operator==(const ended&) const = default;
     };
 
-    /// @param more  whether the push goes on behind it
+    /// @param more  whether more entries follow in the same push
     std::uint32_t post(send_request request, bytes local, bool more = false)
     {
         request.bytes = static_cast<std::uint32_t>(local.size());
@@ -200,7 +199,7 @@ inline roce_path some_path()
     return path;
 }
 
-/// Keeps frames until somebody takes them.
+/// Keeps sent frames until the test reads them.
 class fake_wire : public packet_sink {
  public:
     bool send(const roce_headers& headers, std::span<const piece> payload) override
@@ -215,7 +214,7 @@ class fake_wire : public packet_sink {
         frames.push_back(std::move(frame));
         return !frames.back().empty();
     }
-    /// All of them, taken off the wire and read.
+    /// Removes all frames from the wire and parses them.
     std::vector<roce_packet> read()
     {
         kept_.swap(frames);
@@ -235,7 +234,7 @@ class fake_wire : public packet_sink {
     std::vector<bytes> kept_;
 };
 
-/// Bytes that show which message they are of.
+/// Bytes that depend on the number of their message.
 inline bytes stamped(std::size_t count, std::uint32_t seed)
 {
     bytes data(count);

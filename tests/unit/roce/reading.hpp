@@ -1,4 +1,4 @@
-// What tests of RoCEv2 packets share: captures, and an ICRC that is computed as the standard describes it.
+// Shared by tests of RoCEv2 packets: captures, and an ICRC that is computed as the standard describes it.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ inline bytes hex(std::string_view digits)
     return data;
 }
 
-/// The ICRC of an IP packet without its ICRC, step by step, by zlib: none of the library's code.
+/// Computes the ICRC of an IP packet that does not contain it, step by step and by zlib, without code of the library.
 inline std::uint32_t icrc_by_zlib(std::span<const std::uint8_t> packet)
 {
     bytes masked(8 + packet.size(), 0xff);
@@ -55,7 +55,7 @@ inline std::uint32_t icrc_by_zlib(std::span<const std::uint8_t> packet)
     return static_cast<std::uint32_t>(crc32(0, masked.data(), static_cast<uInt>(masked.size())));
 }
 
-/// All frames of a capture, whole.
+/// All complete frames of a capture.
 inline std::vector<bytes> frames_of(const std::filesystem::path& path)
 {
     std::string why(PCAP_ERRBUF_SIZE, '\0');

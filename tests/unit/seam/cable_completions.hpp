@@ -14,10 +14,10 @@
 
 namespace weftio::test {
 
-/// Bits of an index that are told.
+/// Bits of an index that a completion contains.
 inline constexpr std::uint32_t cable_index_mask = 0xffffff;
 
-/// What is told of one entry.
+/// The content of a completion.
 struct cable_completion {
     std::uint32_t queue = 0, user_index = 0, opcode = 0, entry_opcode = 0, index = 0, bytes = 0, immediate = 0;
     std::uint8_t syndrome = 0;
@@ -54,7 +54,7 @@ class cable_completions final : public nic::completion_queue {
     nic::inline_turn turn() noexcept override { return turn_at(*port_, *this); }
     void run() { port_->turn(); }
 
-    /// Whether `count` completions may be put.
+    /// Whether `count` completions may be written.
     bool has_room(std::uint32_t count) const
     {
         return memory_.overrun != completion_overrun::hold || overrun_ || has_places(count);
@@ -72,7 +72,7 @@ class cable_completions final : public nic::completion_queue {
         if (what.solicited || what.syndrome != 0)
             solicited_ = produced_;
     }
-    /// Answers an arming word.
+    /// Sends the event that an arming word requests.
     void tell()
     {
         const std::uint32_t word = weftio_load_acquire_sys_u32(record() + 1), asked = weftio_swap32(word);

@@ -1,11 +1,11 @@
-// A NIC of the tests' own: what its send queues send comes back to its receive queues. It reads and writes rings by
-// docs/formats.md and shares no code with the software NIC, so that everything above nic/backend.hpp is seen to work
-// with a second one.
+// A loopback NIC for tests: frames of its send queues arrive at its receive queues. It implements the rings of
+// docs/formats.md and shares no code with the software NIC, to test that all code above nic/backend.hpp works with a
+// second NIC.
 #pragma once
 
 namespace weftio::test {
 
-/// From now on port::open("cable:...") opens one; "cable:ethernet" opens one that cannot do RDMA.
+/// After this call, port::open("cable:...") opens such a NIC; "cable:ethernet" opens one without RDMA.
 void add_cable_nic();
 
 } // namespace weftio::test

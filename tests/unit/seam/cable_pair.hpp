@@ -13,7 +13,7 @@
 
 namespace weftio::test {
 
-/// What the doorbell holds while nobody has rung: no queue has that number and index.
+/// Value of the doorbell while it has not been rung: no queue has that number and index.
 inline constexpr std::uint64_t nothing_rung = ~std::uint64_t{0};
 
 class cable_pair final : public nic::rdma_queue {
@@ -39,14 +39,14 @@ class cable_pair final : public nic::rdma_queue {
     rdma_counters counters() const override;
 
     unsigned execute_all();
-    /// A completion queue that has overrun ends its queues.
+    /// Fails this queue pair if one of its completion queues has overrun.
     void end_if_overrun();
-    /// In ERR: completes receives that are posted, all as flushed.
+    /// In ERR: completes all posted receives as flushed.
     void flush_receives();
 
  private:
     using bytes = std::vector<std::uint8_t>;
-    /// Of an entry: the syndrome, and that of the peer's receive. `waits`: it is to be tried again later.
+    /// Result of an entry. `waits`: it must be retried later.
     struct result {
         std::uint8_t syndrome = 0;
         bool waits = false;
@@ -54,7 +54,7 @@ class cable_pair final : public nic::rdma_queue {
         std::uint32_t bytes = 0;
     };
     struct entry {
-        std::array<std::uint32_t, 256> words{}; ///< as the CPU counts
+        std::array<std::uint32_t, 256> words{}; ///< in host byte order
         std::uint32_t opcode = 0, segments = 0;
         std::uint32_t blocks() const { return (segments + 3) / 4; }
         std::uint64_t number_at(std::uint32_t word) const { return std::uint64_t{words[word]} << 32 | words[word + 1]; }
@@ -88,7 +88,7 @@ class cable_pair final : public nic::rdma_queue {
     const std::shared_ptr<nic::backend> port_;
     cable_tables& tables_;
     nic::rdma_rings rings_;
-    devices::memory_block bell_; ///< of this NIC; it takes out what was rung
+    devices::memory_block bell_; ///< doorbell; the NIC resets it after it has read it
     cable_completions *sends_ = nullptr, *receives_ = nullptr;
     nic::rdma_connection to_;
     rdma_state state_ = rdma_state::init;

@@ -1,5 +1,5 @@
-// RDMA of the cable NIC: completion queues, and queue pairs that find their peers at the same port. Written by
-// docs/formats.md; shares no code with the software NIC.
+// RDMA of the cable NIC: completion queues, and queue pairs whose peers are at the same port. Implements
+// docs/formats.md and shares no code with the software NIC.
 #pragma once
 
 #include <array>
@@ -17,15 +17,15 @@ namespace weftio::test {
 class cable_completions;
 class cable_pair;
 
-/// What a cable port has that its queue pairs use, too.
+/// The data of a cable port that its queue pairs share.
 struct cable_tables {
-    std::mutex mutex; ///< of all that follows, and of all that queues, rules and regions have
+    std::mutex mutex; ///< protects the members below, and the data of queues, rules and regions
     std::map<std::uint32_t, const nic::region_request*> keys;
     std::map<std::uint32_t, cable_pair*> pairs;
     std::set<cable_completions*> completions;
     std::map<std::array<std::uint8_t, 16>, std::array<std::uint8_t, 6>> addresses;
-    std::uint32_t last_number = 0x123450; ///< the numbers are this NIC's
-    std::uint32_t last_key = 0xc0000000;  ///< and so are the keys
+    std::uint32_t last_number = 0x123450; ///< this NIC assigns the numbers
+    std::uint32_t last_key = 0xc0000000;  ///< and the keys
 };
 
 /// Functions of nic::backend. @param tables  lives as long as `port`
@@ -35,7 +35,7 @@ std::shared_ptr<nic::rdma_queue> make_cable_pair(std::shared_ptr<nic::backend> p
                                                  const nic::rdma_rings& rings);
 std::unique_ptr<nic::held_rdma_address> hold_cable_address(std::shared_ptr<nic::backend> port, cable_tables& tables,
                                                            const nic::rdma_own_address& own);
-/// Executes what was rung. Returns how many entries that were. @pre the caller holds the mutex
+/// Executes the entries of the queues whose doorbell was rung. Returns their number. @pre the caller holds the mutex
 unsigned execute_pairs(cable_tables& tables);
 
 } // namespace weftio::test

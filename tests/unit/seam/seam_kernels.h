@@ -1,12 +1,12 @@
-/* Kernels that must run the same on every NIC. */
+/* Kernels that must give the same results on every NIC. */
 #pragma once
 
 #include "weftio/device/eth_rxq.h"
 #include "weftio/device/eth_txq.h"
 
 /*
- * Sends `count` frames, each with its number in bytes 14 to 17 and ether type `even` or `odd`, and leaves when the
- * queue takes no more.
+ * Sends `count` frames, each with its number in bytes 14 to 17 and EtherType `even` or `odd`. Returns when the queue
+ * accepts no more.
  */
 WEFTIO_KERNEL void sends_numbers(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                  WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 count, weftio_u32 even,
@@ -17,7 +17,8 @@ WEFTIO_KERNEL void sends_numbers(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     for (frame = 0; frame < count; ++frame) {
         struct weftio_dev_buf buf = weftio_dev_buf_get(frames, frame % 64);
 
-        if (weftio_dev_eth_txq_wait_room(txq, 65, 0) != WEFTIO_DEV_OK) /* of 128: the buffer has left */
+        if (weftio_dev_eth_txq_wait_room(txq, 65, 0) !=
+            WEFTIO_DEV_OK) /* 65 of 128 are free: the frame of the buffer has been sent */
             break;
         type = frame % 2 ? odd : even;
         for (at = 0; at < 12; ++at)
@@ -32,7 +33,7 @@ WEFTIO_KERNEL void sends_numbers(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     }
 }
 
-/* Sends the 64 bytes at `frame`, by a key that the host says. */
+/* Sends the 64 bytes at `frame` with a key from the host. */
 WEFTIO_KERNEL void sends_by_key(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL weftio_u8* frame,
                                 weftio_u32 lkey)
 {
@@ -46,7 +47,7 @@ WEFTIO_KERNEL void sends_by_key(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WE
     weftio_dev_eth_txq_push(txq);
 }
 
-/* Receives until stopped: seen[0] packets, seen[1] of them with a number that is not larger than the one before. */
+/* Receives until stopped. seen[0]: packets; seen[1]: packets whose number is not larger than the previous one. */
 WEFTIO_KERNEL void sees_numbers(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* seen)
 {
     struct weftio_dev_packet packet;

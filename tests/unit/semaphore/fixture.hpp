@@ -15,7 +15,7 @@
 
 namespace weftio::test {
 
-/// Zeroed memory that host and kernels share.
+/// Zeroed memory that host and kernels can access.
 template <class T>
 class shared {
  public:

@@ -1,6 +1,5 @@
 /**
- * Kernels of the semaphore tests. Item i carries count and first made from i, and custom info of WORDS words made from
- * i.
+ * Kernels of the semaphore tests. Count, first and the WORDS words of custom info of item i are computed from i.
  */
 #pragma once
 
@@ -8,10 +7,10 @@
 
 #define WORDS 9 /* no power of two, and an item's custom info is not its stride */
 
-/** What the lanes of a kernel tell together. */
+/** Results of all lanes of a kernel. */
 struct account {
-    weftio_u32 passed; /**< items that were right */
-    weftio_u32 wrong;  /**< items that were not */
+    weftio_u32 passed; /**< correct items */
+    weftio_u32 wrong;  /**< wrong items */
     weftio_u32 failed; /**< calls that did not return WEFTIO_DEV_OK */
 };
 
@@ -66,7 +65,7 @@ WEFTIO_FN weftio_u32 grid_lanes(void)
     return weftio_blocks() * weftio_block_lanes();
 }
 
-/** Waits for a free item, fills it, hands it over. */
+/** Waits for a free item, fills it, sets it READY. */
 WEFTIO_FN weftio_s32 hand_over(const WEFTIO_GLOBAL struct weftio_dev_semaphore* out, weftio_u32 index)
 {
     weftio_s32 status = weftio_dev_semaphore_wait_status(out, index, WEFTIO_DEV_SEMAPHORE_FREE, 0);
@@ -78,7 +77,7 @@ WEFTIO_FN weftio_s32 hand_over(const WEFTIO_GLOBAL struct weftio_dev_semaphore* 
                                                 first_of(index));
 }
 
-/** Waits for an item, looks at it, gives it back. */
+/** Waits for a READY item, checks it, sets it FREE. */
 WEFTIO_FN weftio_s32 take(const WEFTIO_GLOBAL struct weftio_dev_semaphore* in, weftio_u32 index,
                           WEFTIO_GLOBAL struct account* account)
 {
@@ -91,7 +90,7 @@ WEFTIO_FN weftio_s32 take(const WEFTIO_GLOBAL struct weftio_dev_semaphore* in, w
     return weftio_dev_semaphore_set_status(in, index, WEFTIO_DEV_SEMAPHORE_FREE);
 }
 
-/** Lane k of n hands over items k, k + n, ... below `total`. */
+/** Lane k of n produces items k, k + n, ... below `total`. */
 WEFTIO_KERNEL void produce_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* out, weftio_u32 total,
                                  WEFTIO_GLOBAL struct account* account)
 {
@@ -102,7 +101,7 @@ WEFTIO_KERNEL void produce_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore
         }
 }
 
-/** Lane k of n takes items k, k + n, ... below `total`. */
+/** Lane k of n consumes items k, k + n, ... below `total`. */
 WEFTIO_KERNEL void consume_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* in, weftio_u32 total,
                                  WEFTIO_GLOBAL struct account* account)
 {
@@ -113,7 +112,7 @@ WEFTIO_KERNEL void consume_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore
         }
 }
 
-/** Takes every item of `in` and hands its like over to `out`. */
+/** Consumes every item of `in` and produces an equal item in `out`. */
 WEFTIO_KERNEL void relay_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* in,
                                const WEFTIO_GLOBAL struct weftio_dev_semaphore* out, weftio_u32 total,
                                WEFTIO_GLOBAL struct account* account)
@@ -125,7 +124,7 @@ WEFTIO_KERNEL void relay_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* 
         }
 }
 
-/** Every function that does not wait, on the items from `index` on, which are FREE; a word for each thing seen. */
+/** Calls every function that does not wait, on FREE items from `index` on, and stores each result in `seen`. */
 WEFTIO_KERNEL void call_each_function(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index,
                                       WEFTIO_GLOBAL weftio_u32* seen)
 {
@@ -156,7 +155,7 @@ WEFTIO_KERNEL void set_one(const WEFTIO_GLOBAL struct weftio_dev_semaphore* sema
         weftio_store_release_sys_u32((WEFTIO_GLOBAL weftio_u32*)&result[weftio_block()], (weftio_u32)returned);
 }
 
-/** Waits for item `index`; `result` says how that ended. */
+/** Waits for item `index`; `result` is the status of the wait. */
 WEFTIO_KERNEL void wait_once(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index,
                              weftio_u32 status, weftio_u64 timeout_ns, WEFTIO_GLOBAL weftio_s32* result)
 {

@@ -38,7 +38,8 @@ class peer {
     peer& operator=(const peer&) = delete;
     ~peer() { ::close(socket_); }
 
-    /// How many of the next frames have `bytes`, until `count` have come, or none comes for a second.
+    /// Receives until `count` frames have arrived, or none has for a second. Returns how many of them have `bytes`
+    /// bytes.
     unsigned heard(std::size_t bytes, unsigned count) const
     {
         std::vector<char> frame(65536);
@@ -47,9 +48,9 @@ class peer {
             found += ::recv(socket_, frame.data(), frame.size(), 0) == static_cast<ssize_t>(bytes);
         return found;
     }
-    /// Sends zeros, of an Ethernet type that nobody knows.
+    /// Sends a frame of zeros with an unknown EtherType.
     void say(std::size_t bytes) const { EXPECT_TRUE(try_to_say(bytes)); }
-    /// The same. Returns whether the interface took them: the other end may be busy.
+    /// As above. Returns whether the interface accepted the frame; it may not if the other end is busy.
     bool try_to_say(std::size_t bytes) const
     {
         std::vector<char> frame(bytes);

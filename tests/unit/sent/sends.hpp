@@ -1,4 +1,4 @@
-// A kernel that sends, and what came of it.
+// A kernel that sends, and the results of its sends.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,14 @@ WEFTIO_DEFINE_KERNEL(sends_some, "sends_kernels.h");
 
 namespace weftio::test {
 
-/// A send queue of a port; what fails is told in `said`.
+/// A send queue of a port; `said` is the text of the last failure.
 struct sends {
     explicit sends(const std::string& spec, port_options options = {}) : port(port::open(spec, std::move(options)))
     {
         progress.attach(queue,
                         {.on_sent = {}, .on_error = [this](const send_failure& failure) { said = failure.text; }});
     }
-    /// A kernel enqueues `count` frames of `bytes`; waits until the NIC is done with all that it enqueued.
+    /// Sends `count` frames of `bytes` bytes by a kernel, and waits until the NIC is done with all entries.
     void run(std::uint32_t bytes, std::uint32_t count)
     {
         const std::uint64_t before = queue.counters().sent;

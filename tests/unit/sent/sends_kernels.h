@@ -4,7 +4,7 @@
 #include "weftio/device/eth_rxq.h"
 #include "weftio/device/eth_txq.h"
 
-/* Sends `count` frames of `bytes`, and leaves when the queue takes no more. */
+/* Sends `count` frames of `bytes` bytes. Returns when the queue accepts no more. */
 WEFTIO_KERNEL void sends_some(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                               WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 bytes, weftio_u32 count)
 {
@@ -17,7 +17,9 @@ WEFTIO_KERNEL void sends_some(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     }
 }
 
-/* Receives until stopped: seen[0] packets, seen[1] of them with a good L4 checksum, seen[2] the bytes of the last. */
+/*
+ * Receives until stopped. seen[0]: packets; seen[1]: packets with a good L4 checksum; seen[2]: bytes of the last one.
+ */
 WEFTIO_KERNEL void sees_packets(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* seen)
 {
     struct weftio_dev_packet packet;

@@ -1,5 +1,5 @@
 // Frames for tests, built from the inside out: ethernet({}, 0x0800, ipv4({}, udp(1, 2))). Lengths and checksums are
-// right.
+// filled in correctly.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ inline void append(bytes& to, std::span<const std::uint8_t> more)
     to.insert(to.end(), more.begin(), more.end());
 }
 
-/// RFC 1071, word by word: on purpose not the code that the library uses.
+/// The checksum of RFC 1071, word by word; intentionally not the library's code.
 inline std::uint16_t checksum(std::span<const std::uint8_t> data)
 {
     std::uint32_t sum = 0;
@@ -67,7 +67,7 @@ inline bytes tcp(std::uint16_t source, std::uint16_t destination, std::uint8_t f
     return segment;
 }
 
-/// Fills in the checksum of a UDP or TCP datagram that goes from `source` to `destination`.
+/// Fills in the checksum of a UDP datagram or TCP segment from `source` to `destination`.
 inline void finish_l4(bytes& datagram, std::uint8_t protocol, std::span<const std::uint8_t> source,
                       std::span<const std::uint8_t> destination)
 {
@@ -107,7 +107,7 @@ inline bytes ipv4(const ipv4_fields& fields, bytes payload)
     return packet;
 }
 
-/// An extension header: its number, and its bytes but for the first, which names the header after it.
+/// An extension header: its number, and its bytes without the first, which is the number of the next header.
 struct extension {
     std::uint8_t number;
     bytes rest;
@@ -204,7 +204,7 @@ inline extension fragment(std::uint16_t offset_and_more)
         {0, static_cast<std::uint8_t>(offset_and_more >> 8), static_cast<std::uint8_t>(offset_and_more), 0, 0, 0, 9}};
 }
 
-/// One frame for every shape that the parser knows and that is no fragment.
+/// One frame for every combination of headers that the parser knows, without fragments.
 inline std::vector<bytes> whole_frames()
 {
     return {

@@ -1,4 +1,4 @@
-// A recorded machine: files and links as /sys and /proc have them, in a folder that goes away with the object.
+// A recorded machine: files and links as in /sys and /proc, in a temporary folder that the destructor removes.
 #pragma once
 
 #include <unistd.h>
@@ -34,7 +34,7 @@ class recorded_machine {
         std::ofstream(root_ / name) << text;
         return *this;
     }
-    /// A link to a folder below the root, which is made.
+    /// Makes a link to a folder below the root, and the folder.
     recorded_machine& link(const std::string& name, const std::string& to)
     {
         std::filesystem::create_directories((root_ / name).parent_path());
@@ -43,7 +43,7 @@ class recorded_machine {
                                                   root_ / name);
         return *this;
     }
-    /// A PCI device: `path` is below sys/devices, as "pci0000:00/0000:00:01.0/0000:01:00.0".
+    /// Makes a PCI device. `path` is below sys/devices, such as "pci0000:00/0000:00:01.0/0000:01:00.0".
     recorded_machine& pci(const std::string& path, std::string_view vendor, std::string_view device_class, int numa)
     {
         const std::string folder = "sys/devices/" + path;

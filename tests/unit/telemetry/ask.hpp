@@ -1,4 +1,4 @@
-// The telemetry of this process, asked for as dpdk-telemetry.py does.
+// Requests telemetry of this process as dpdk-telemetry.py does.
 #pragma once
 
 #include <sys/socket.h>
@@ -32,9 +32,9 @@ inline std::optional<sockaddr_un> telemetry_socket()
     return std::nullopt;
 }
 
-/// The reply to one command; empty when there is none within `patience`. DPDK serves ten connections at a time and
-/// closes any other without a word, also those of programs that have ended and whose thread has not run yet: these are
-/// tried again.
+/// The reply to one command; empty if there is none within `patience`. DPDK serves ten connections at a time and closes
+/// others without a reply. A connection of an ended program counts until DPDK's thread for it has run. A closed request
+/// is therefore retried.
 inline std::string ask(const std::string& command)
 {
     const std::optional<sockaddr_un> address = telemetry_socket();

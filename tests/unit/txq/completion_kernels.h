@@ -5,16 +5,18 @@
 
 #define COMPLETION_FRAME_BYTES 60u
 
-/* What went otherwise than it should, counted by all lanes. */
+/* Numbers of errors, counted by all lanes. */
 struct completion_tally {
-    weftio_u32 refused;   /* enqueue calls */
+    weftio_u32 refused;   /* enqueue calls that failed */
     weftio_u32 late;      /* waits that did not end with WEFTIO_DEV_OK */
-    weftio_u32 undone;    /* entries that were not done behind such a wait */
-    weftio_u32 positions; /* all that were told, added up */
+    weftio_u32 undone;    /* entries that were not done after a wait */
+    weftio_u32 positions; /* sum of all positions */
 };
 
-/* One lane sends the first frame, and tells how that ended: the status of the wait, and reason and syndrome of the
-   completion. */
+/*
+ * One lane sends the first frame and waits. `said`: the status of the wait, and the reason and syndrome of the
+ * completion.
+ */
 WEFTIO_KERNEL void send_and_say_why(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                     WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL weftio_u32* said)
 {
@@ -31,8 +33,10 @@ WEFTIO_KERNEL void send_and_say_why(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq
     said[2] = weftio_cqe_syndrome(txq->queue.ring.completion);
 }
 
-/* In each of `rounds` every lane of every block sends one frame and waits until it is done. Nothing waits for room: the
-   ring holds a frame of each lane. */
+/*
+ * In each of `rounds` rounds every lane of every block sends one frame and waits until it is done. No lane waits for
+ * free entries, because the ring holds a frame of each lane.
+ */
 WEFTIO_KERNEL void send_and_wait(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                  WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
                                  WEFTIO_GLOBAL struct completion_tally* tally, weftio_u32 rounds)

@@ -1,4 +1,4 @@
-// What the library says to its log.
+// The lines that the library writes to its log.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace weftio::test {
 
-/// Lines of the log while it lives.
+/// Collects the lines of the log during its lifetime.
 class log_lines {
  public:
     log_lines()
     {
         set_log_sink([this](log_level, std::string_view line) {
-            if (line.starts_with("weftio: ")) // not DPDK's own
+            if (line.starts_with("weftio: ")) // without DPDK's own lines
                 lines.emplace_back(line);
         });
     }

@@ -4,24 +4,24 @@
 #include "weftio/device/eth_txq.h"
 
 #define FRAME_BYTES 60
-#define STOP (1u << 20) /* above any number of lanes */
+#define STOP (1u << 20) /* larger than any number of lanes */
 
-/* One line a block, so that blocks do not share a word. */
+/* One for each block, so that blocks do not share a word. */
 struct tally {
     weftio_u32 full;    /* enqueue calls that found the ring full */
-    weftio_u32 wrong;   /* calls that returned anything unexpected */
-    weftio_u32 scratch; /* of the block sum */
+    weftio_u32 wrong;   /* calls with an unexpected status */
+    weftio_u32 scratch; /* word of the block sum */
     weftio_u32 reserved[13];
 };
 
-/* A number, where numbered() has it; the rest of the frame is the host's. */
+/* Writes the number to the offset that numbered() uses; the host has written the other bytes. */
 WEFTIO_FN void put_number(WEFTIO_GLOBAL weftio_u8* frame, weftio_u32 number)
 {
     for (weftio_u32 byte = 0; byte < 4; ++byte)
         frame[14 + byte] = (weftio_u8)(number >> 8 * byte);
 }
 
-/* Every third frame goes inside its entry, in two blocks of the ring. */
+/* Every third frame is inlined in its entry, which takes two blocks of the ring. */
 WEFTIO_FN weftio_s32 enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                     const WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 number)
 {
@@ -33,7 +33,7 @@ WEFTIO_FN weftio_s32 enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq
     return weftio_dev_eth_txq_send_enqueue_strong(txq, frame, FRAME_BYTES, WEFTIO_DEV_SEND_NONE);
 }
 
-/* Lane 0 commits and pushes what its block and others have enqueued; with lanes left it waits for room first. */
+/* Lane 0 commits and pushes the entries of all blocks. If lanes are left, it then waits for free entries. */
 WEFTIO_FN weftio_u32 flush_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, weftio_u32 left)
 {
     if (weftio_dev_eth_txq_commit_strong(txq) != WEFTIO_DEV_OK)
@@ -42,7 +42,7 @@ WEFTIO_FN weftio_u32 flush_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, 
     return left && weftio_dev_eth_txq_wait_room(txq, 2, 0) != WEFTIO_DEV_OK ? STOP : 0;
 }
 
-/* Frames 0 .. total - 1 from all lanes of all blocks, through a ring that is much too small. */
+/* Sends frames 0 .. total - 1 from all lanes of all blocks, through a ring with fewer entries than lanes. */
 WEFTIO_KERNEL void send_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL struct tally* tallies,
                                weftio_u32 total)
@@ -71,8 +71,10 @@ WEFTIO_KERNEL void send_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     }
 }
 
-/* Frames 0 .. total - 1 in order, each lane at positions of its own, from the last to the first. `masked`: positions as
-   the guide has them. */
+/*
+ * Sends frames 0 .. total - 1 in order. Each lane enqueues at positions of its own, from the last to the first.
+ * `masked`: positions modulo the depth, as in docs/guide.md.
+ */
 WEFTIO_KERNEL void send_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                              WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL struct tally* tally,
                              weftio_u32 total, weftio_u32 masked)
@@ -106,8 +108,8 @@ WEFTIO_KERNEL void send_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
 }
 
 /*
- * Sends every packet back from the slot where it lies, with its addresses swapped; gives the slots back once they are
- * sent.
+ * Sends every packet back from its receive slot, with its addresses swapped. Releases the slots after the packets have
+ * been sent.
  */
 WEFTIO_KERNEL void reply_in_place(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                                   WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct tally* tally)
@@ -145,7 +147,7 @@ WEFTIO_KERNEL void reply_in_place(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
     } while (status == WEFTIO_DEV_OK);
 }
 
-/* `bursts` frames, each behind a wait, and returns at once. */
+/* Enqueues `bursts` frames, each after a wait entry, and returns at once. */
 WEFTIO_KERNEL void send_later(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                               WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u64 start, weftio_u64 interval_ns,
                               weftio_u32 bursts)
@@ -162,7 +164,7 @@ WEFTIO_KERNEL void send_later(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     weftio_dev_eth_txq_push(txq);
 }
 
-/* Frames 0 .. total - 1, each behind a wait of its own, as many ahead as the ring takes. One lane. */
+/* Sends frames 0 .. total - 1, each after a wait entry, as many ahead as the ring holds. One lane. */
 WEFTIO_KERNEL void send_on_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                 WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u64 start,
                                 weftio_u64 interval_ns, weftio_u32 total)

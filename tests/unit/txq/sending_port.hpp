@@ -1,4 +1,4 @@
-// A Weftio port whose wire the test holds at both ends, and entries that the test writes by hand.
+// A Weftio port on a wire of the test, and entries that the test writes word by word.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace weftio::test {
 
 using frames::bytes;
 
-/// How far ahead a deadline lies that no test lives to see; the queue's horizon must be further.
+/// Distance of a deadline that no test reaches; the horizon of the queue must be larger.
 inline constexpr std::uint64_t an_hour_ns = 3'600'000'000'000;
 
 /// A DPDK port on two rings: what queues send comes out of one, what the test puts into the other arrives. For tests of
@@ -29,9 +29,9 @@ inline constexpr std::uint64_t an_hour_ns = 3'600'000'000'000;
 /// injected_port (unit/nic), on which every frame sent is received.
 class sending_port {
  public:
-    static constexpr std::uint32_t wire_frames = 2047; ///< then the driver takes no more
+    static constexpr std::uint32_t wire_frames = 2047; ///< frames after which the driver accepts no more
 
-    /// Inline mode unless `options` say otherwise: the test runs the engine and nothing happens by itself.
+    /// Inline mode unless `options` say otherwise: only the test runs the engine.
     explicit sending_port(port_options options = {.mode = engine_mode::inline_worker});
     sending_port(const sending_port&) = delete;
     sending_port& operator=(const sending_port&) = delete;
@@ -39,17 +39,17 @@ class sending_port {
 
     const port& get() const { return *port_; }
     port& get() { return *port_; }
-    /// Inline mode: turns until one moves nothing.
+    /// Inline mode: runs the engine until one run moves nothing.
     void run_dry();
 
     std::uint32_t on_the_wire() const;
-    /// The oldest frame as the driver got it, or nullptr. Freeing it is the driver's "sent".
+    /// The oldest frame as the driver got it, or nullptr. When the test frees it, it counts as sent by the driver.
     rte_mbuf* take_mbuf() const;
-    /// Takes everything that is on the wire, oldest first; the driver is done with it.
+    /// Takes all frames off the wire, oldest first, and frees their mbufs, so that they count as sent.
     std::vector<bytes> take() const;
-    /// Turns and takes until the queues have nothing more to send now.
+    /// Runs the engine and takes frames until the queues have nothing more to send now.
     std::vector<bytes> send_all();
-    /// Returns false when no mbuf is free or the wire is full.
+    /// Puts a frame on the wire to the port. Returns false if no mbuf is free or the wire is full.
     bool arrive(const bytes& frame) const;
 
  private:
@@ -63,7 +63,7 @@ class sending_port {
 using segment = std::array<std::uint32_t, 4>;
 using entry_words = std::vector<segment>;
 
-/// Control segment with room for the index and the queue's number, which raw_queue fills in.
+/// Control segment without the index and the queue's number, which raw_queue fills in.
 segment control(std::uint32_t opcode, std::uint32_t segments, std::uint8_t completion = WEFTIO_CE_ALWAYS);
 /// Ethernet segment with `header` inlined.
 entry_words ethernet_segments(const bytes& header = {}, std::uint8_t cs_flags = 0);
@@ -72,22 +72,22 @@ segment pointer(std::uint32_t byte_count, std::uint32_t key, std::uint64_t addre
 entry_words inline_data(const bytes& data);
 entry_words wait_segments(std::uint64_t value, std::uint32_t condition = WEFTIO_WAIT_CYCLIC_SMALLER);
 
-/// A SEND of these segments behind the control segment.
+/// A SEND with a control segment and these segments.
 entry_words send_entry(std::initializer_list<entry_words> parts, std::uint8_t completion = WEFTIO_CE_ALWAYS);
 entry_words wait_entry(std::uint64_t value, std::uint32_t condition = WEFTIO_WAIT_CYCLIC_SMALLER);
 
-/// The kernel's side of a queue on the CPU, free to write nonsense.
+/// The kernel's side of a queue on the CPU, which can also write invalid entries.
 class raw_queue {
  public:
     explicit raw_queue(weftio_dev_eth_txq* txq) : txq_(txq) {}
     explicit raw_queue(const eth_txq& queue) : raw_queue(queue.handle()) {}
 
-    /// Writes an entry at the next position, which it returns. Index and queue number are made right, unless `index`
-    /// says so.
+    /// Writes an entry at the next position, which it returns. Fills in the queue number, and the index unless `index`
+    /// is given.
     std::uint32_t append(entry_words entry, std::optional<std::uint32_t> index = {});
-    /// Says that everything appended is committed, and rings.
+    /// Commits all appended entries and rings the doorbell.
     void push();
-    /// Says that `ready` entries are committed in all, and rings.
+    /// Writes `ready` to the doorbell record and rings the doorbell.
     void claim(std::uint32_t ready);
     void skip_to(std::uint32_t position) { next_ = position; }
     std::uint32_t next() const { return next_; }
@@ -101,16 +101,16 @@ class raw_queue {
 /// enqueued = sent + waited + failed + flushed.
 testing::AssertionResult conserves(const eth_txq_counters& counters);
 
-/// Lets the queue, which must be idle, go on at `index`, on the NIC's side and on the kernel's.
+/// Sets the next index of a queue to `index`, on the NIC's side and on the kernel's. @pre the queue is idle
 void start_at(const port& port, const eth_txq& queue, std::uint32_t index);
 
-/// A frame of `size` bytes that holds its number and whose bytes follow from it. Not IP.
+/// A frame of `size` bytes that contains its number; all bytes depend on the number. Not IP.
 bytes numbered(std::uint32_t number, std::size_t size = 60);
 std::uint32_t number_in(const bytes& frame);
 /// `count` numbered frames from `first` on.
 std::vector<bytes> numbered_run(std::uint32_t first, std::uint32_t count, std::size_t size = 60);
 
-/// Buffers that hold numbered frames from 0 on.
+/// Buffers with numbered frames from 0 on.
 class numbered_buffers {
  public:
     numbered_buffers(const port& port, const device& device, std::uint32_t count, std::uint32_t size = 60);

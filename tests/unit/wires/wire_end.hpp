@@ -12,9 +12,9 @@ namespace weftio::test {
 
 constexpr std::uint32_t slot_bytes = 8192;
 
-/// A port on a wire that no other test has, and queues for frames.
+/// A port on a wire that no other test uses, and queues for frames.
 struct wired_end {
-    /// @param words  behind the name of the wire
+    /// @param words  text after the name of the wire in the port spec
     explicit wired_end(port_options options = {}, const std::string& words = "") : at(open(options, words)) {}
     static std::string spec() { return fmt::format("wire:weftio-test-{}", ::getpid()); }
     static port open(const port_options& options, const std::string& words = "")
@@ -53,14 +53,14 @@ struct wired_end {
     const buf_arr buffer{at, cpu, {.count = 1, .buffer_bytes = slot_bytes}};
 };
 
-/// A queue pair of a port, whose address ends with `number`.
+/// A queue pair of a port; its IPv4 address ends with `number`.
 struct rdma_end {
     rdma_end(const wired_end& end, unsigned number)
         : device(end.at, {.address = fmt::format("10.0.0.{}", number)}), queue(device, end.cpu),
           memory(end.cpu.allocate(memory_bytes, memory_kind::cpu_device)),
           region(end.at, memory, {.rights = access::local_write | access::remote_write})
     {}
-    /// Writes all of the memory, whose bytes differ, to that of another end, and compares.
+    /// Fills its memory with a pattern, writes all of it to the memory of another end, and compares.
     void write_all(const rdma_end& to)
     {
         auto* const bytes = static_cast<std::uint8_t*>(memory.cpu_address());

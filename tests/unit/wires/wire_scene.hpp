@@ -1,4 +1,4 @@
-// A folder for the file of a wire, members there, frames that tell whether they are whole, and processes.
+// A folder for the file of a wire, members of the wire, frames whose integrity can be checked, and processes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class dice {
 constexpr mac everybody{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr std::size_t least_numbered = 14 + sizeof(std::uint64_t);
 
-/// A frame whose bytes all follow from its number and its length.
+/// A frame whose bytes all depend on its number and its length.
 inline frame numbered(const mac& to, std::uint64_t number, std::size_t bytes)
 {
     frame made(std::max(bytes, least_numbered));
@@ -58,7 +58,7 @@ inline frame numbered(const mac& to, std::uint64_t number, std::size_t bytes)
     return made;
 }
 
-/// The number of such a frame; nothing if it is not whole.
+/// The number of such a frame; nothing if the frame is damaged.
 inline std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> got)
 {
     std::uint64_t number = 0;
@@ -71,7 +71,7 @@ inline std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> got)
     return std::ranges::equal(got, wanted) ? std::optional(number) : std::nullopt;
 }
 
-/// All frames that wait at a member.
+/// Takes all frames that have arrived at a member.
 inline frames receive_all(member& at)
 {
     frames all;
@@ -90,7 +90,7 @@ inline member::outcome send_now(member& from, const frame& what)
     return result;
 }
 
-/// A process that runs `body` and exits with what that returns, without destructors; 99: it has thrown.
+/// A process that runs `body` and exits with its result, without destructors; exit status 99: `body` has thrown.
 class child {
  public:
     explicit child(const std::function<int()>& body) : process_(::fork())
@@ -111,7 +111,7 @@ class child {
             ::kill(process_, number);
         (void)exit_status();
     }
-    /// Waits for the end. -1: it did not exit.
+    /// Waits for the end. Returns the exit status; -1: the process did not exit by itself.
     int exit_status()
     {
         int status = 0;
@@ -146,7 +146,7 @@ class Wire : public testing::Test {
         std::filesystem::remove_all(folder_);
     }
 
-    /// Makes the folder a file system of that size. Only root can.
+    /// Mounts a file system of the given size on the folder. Needs root.
     bool mount(const std::string& bytes)
     {
         mounted_ = ::mount("tmpfs", folder_.c_str(), "tmpfs", 0, ("size=" + bytes).c_str()) == 0;
@@ -160,7 +160,7 @@ class Wire : public testing::Test {
     std::string path(const std::string& name = "test") const { return wires::path_of("", name, folder_); }
     const std::string& folder() const { return folder_; }
 
-    /// Expects that nobody can join, for this reason.
+    /// Expects that joining fails for this reason.
     void expect_refused(errc code, const std::string& words, const std::string& name = "test") const
     {
         try {
