@@ -60,8 +60,7 @@ void receive_turn(benchmark::State& state)
     std::uint32_t packets = 0;
     for (auto _ : state) {
         packets += receiver.turn();
-        weftio_dev_post_receive(queue.handle()->dbrec,
-                                packets + queue.packets()); // as the release function of a kernel does
+        weftio_dev_post_receive(queue.handle()->dbrec, packets + queue.packets()); // as a kernel's release does
     }
     report(state, port, packets);
 }

@@ -37,9 +37,8 @@ namespace {
 using namespace weftio;
 using bench::row;
 
-constexpr std::uint64_t lead_ns = 100'000'000; // from now to the first frame
-constexpr std::uint64_t furthest_ahead_ns =
-    1'000'000'000; // how far waits are ahead of the clock; the horizon of a queue is 4 s
+constexpr std::uint64_t lead_ns = 100'000'000;             // from now to the first frame
+constexpr std::uint64_t furthest_ahead_ns = 1'000'000'000; // of waits ahead of the clock; a queue's horizon is 4 s
 constexpr std::uint64_t most_ahead = 1024, most_batch = 32;
 
 struct options : bench::common_options {

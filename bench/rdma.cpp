@@ -102,8 +102,7 @@ void add_round_trips(const options& wanted, const std::string& name, const std::
                        return found->median_us;
                    }});
     all.push_back({name + ", p99", peer.empty() ? "" : peer + ", p99", "us", 1, [=](const rdma_place& place) {
-                       const double measured =
-                           std::exchange(found->p99_us, 0); // found with the median, if that row was measured
+                       const double measured = std::exchange(found->p99_us, 0); // 0: the median was not measured
                        return measured != 0 ? measured : once(place).p99_us;
                    }});
 }

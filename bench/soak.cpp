@@ -188,8 +188,7 @@ double soak::best_rate()
     constexpr double least = 1000;
     if (!paces_)
         return unbounded_rate(out_);
-    eth_txq out(port_, device_,
-                {.entries = slots}); // a separate queue: frames that are late here do not count for the soak
+    eth_txq out(port_, device_, {.entries = slots}); // a separate queue: late frames here do not count for the soak
     auto good = [&](double rate) {
         return keeps_up(out, rate) || keeps_up(out, rate);
     }; // two tries, because another program may have had the core in the first

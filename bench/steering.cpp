@@ -18,8 +18,7 @@ using namespace weftio::nic;
 using namespace weftio::nic::soft;
 using frames::bytes;
 
-constexpr std::size_t traffic_frames =
-    1024; // each has another source port, so that branches are not predicted from memory
+constexpr std::size_t traffic_frames = 1024; // with different source ports, so that branches are not predicted
 
 std::vector<bytes> udp4_traffic()
 {

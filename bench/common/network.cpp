@@ -36,8 +36,7 @@ void make_private_network(const std::string& near, const std::string& far, unsig
     mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
     umount2("/sys", MNT_DETACH);
     mount("sysfs", "/sys", "sysfs", 0, nullptr);
-    std::ofstream("/proc/sys/net/ipv6/conf/default/disable_ipv6")
-        << 1; // no neighbor discovery packets between the frames
+    std::ofstream("/proc/sys/net/ipv6/conf/default/disable_ipv6") << 1; // no neighbor discovery among the frames
     run_ip({"link", "add", near, "type", "veth", "peer", "name", far});
     for (const std::string& end : {near, far})
         run_ip({"link", "set", end, "mtu", std::to_string(mtu), "up"});

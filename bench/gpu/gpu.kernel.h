@@ -43,8 +43,8 @@ WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rx
     }
 }
 
-#define AT_ONCE                                                                                                        \
-    4 /* packets whose reads a lane has in flight: over a bus, the number of reads in flight limits the rate */
+/* Packets whose reads a lane has in flight: over a bus, the number of reads in flight limits the rate. */
+#define AT_ONCE 4
 
 /* Reads 16 bytes of a packet. */
 WEFTIO_FN weftio_u32 read_unit(const WEFTIO_GLOBAL weftio_u8* packet, weftio_u32 unit)

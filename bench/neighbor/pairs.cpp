@@ -133,8 +133,8 @@ class long_messages : public idle_pairs {
                 post(pair.near.handle());
             if (more == 0)
                 continue;
-            weftio_dev_send_queue_commit_strong(
-                &pair.near.handle()->queue); // no push: in inline mode it would run the engine
+            // No push: in inline mode it would run the engine.
+            weftio_dev_send_queue_commit_strong(&pair.near.handle()->queue);
             weftio_dev_send_doorbell(&pair.near.handle()->queue.ring);
         }
     }

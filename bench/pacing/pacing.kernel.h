@@ -29,8 +29,8 @@ WEFTIO_FN weftio_u64 enqueue_pairs(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                    weftio_u32 first, weftio_u32 pairs, weftio_u32 position, weftio_u64 when)
 {
     for (weftio_u32 pair = first; pair < first + pairs; ++pair, position += 2) {
-        struct weftio_dev_buf frame = weftio_dev_buf_get(
-            frames, pair); /* there are `ahead` buffers: the last frame of a buffer has been sent before it is reused */
+        /* There are `ahead` buffers: the earlier frame of a buffer has been sent before the buffer is reused. */
+        struct weftio_dev_buf frame = weftio_dev_buf_get(frames, pair);
 
         *(WEFTIO_GLOBAL weftio_u32*)(frame.address + FRAME_SEQUENCE_AT) = pair;
         weftio_dev_eth_txq_wait_time_enqueue_weak(txq, when, position, WEFTIO_DEV_SEND_NONE);

@@ -105,8 +105,8 @@ double small_writes_beside(const rdma_place& place, std::uint32_t idle, double s
 {
     const std::vector<rdma_pair> others = pairs_of(place, idle);
     const rdma_pair pair = place.pair();
-    small_writes_of(place, {&pair.ends[0]},
-                    {.seconds = 0.02, .turns = place.with_turns()}); // until the engine no longer polls the idle ones
+    // Until the engine no longer polls the idle ones.
+    small_writes_of(place, {&pair.ends[0]}, {.seconds = 0.02, .turns = place.with_turns()});
     return small_writes_of(place, {&pair.ends[0]}, {.seconds = seconds, .turns = place.with_turns()});
 }
 

@@ -56,8 +56,7 @@ WEFTIO_KERNEL void soak_forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
             weftio_relax(idle);
         const weftio_u64 due_ns = begin + moved * orders->ps_per_packet / 1000;
         for (weftio_u64 now; (now = weftio_dev_clock_ns(rxq->clock)) < due_ns && !weftio_dev_eth_rxq_aborted(rxq);)
-            weftio_relax(due_ns - now > 100000 ? 1 << 16
-                                               : 0); /* sleeps if the next packet is due in more than 100 us */
+            weftio_relax(due_ns - now > 100000 ? 1 << 16 : 0); /* sleeps if more than 100 us are left */
     }
 }
 

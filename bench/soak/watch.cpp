@@ -28,8 +28,7 @@ void soak_watch::look(const counters& now)
                                       last_[at].second, now[at].second);
     last_ = now;
     if (resident_.capacity() == resident_.size())
-        resident_.reserve(resident_.size() +
-                          100'000); // enough for a day, so that this vector does not grow during the soak
+        resident_.reserve(resident_.size() + 100'000); // for a day, so that this vector does not grow meanwhile
     resident_.push_back(bench::resident_bytes());
 }
 

@@ -17,8 +17,7 @@ WEFTIO_KERNEL void sends_numbers(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     for (frame = 0; frame < count; ++frame) {
         struct weftio_dev_buf buf = weftio_dev_buf_get(frames, frame % 64);
 
-        if (weftio_dev_eth_txq_wait_room(txq, 65, 0) !=
-            WEFTIO_DEV_OK) /* 65 of 128 are free: the frame of the buffer has been sent */
+        if (weftio_dev_eth_txq_wait_room(txq, 65, 0) != WEFTIO_DEV_OK) /* of 128: the buffer has been sent */
             break;
         type = frame % 2 ? odd : even;
         for (at = 0; at < 12; ++at)
