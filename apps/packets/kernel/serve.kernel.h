@@ -11,8 +11,8 @@
 #define PACKETS_BURST 64u /* most frames between two looks at timers */
 
 /*
- * At a mean distance between frames below this, a kernel that has received none sleeps soon instead of polling: the next
- * look finds several frames, which take less time together. At lower rates the sleep would only delay a single frame.
+ * If the mean distance between frames is below this, a kernel that has received none soon sleeps instead of polling:
+ * its next look finds several frames, which take less time together. At lower rates the sleep would only delay one.
  */
 #define PACKETS_CLOSE_NS 40000u
 #define PACKETS_LOOKS 16u   /* without a frame, before it sleeps then */
