@@ -12,10 +12,10 @@
 struct connection {
     struct tcp_connection tcp; /* first, as TCP wants it */
     struct http_session http;
-    weftio_u8 link[28]; /* Ethernet header of what is sent: to where the peer's last segment came from */
-    weftio_u32 link_bytes;
+    weftio_u8 link[27]; /* Ethernet header of what is sent: to where the peer's last segment came from */
+    weftio_u8 link_bytes;
 };
-WEFTIO_STATIC_ASSERT(sizeof(struct connection) == 312, "there are 65,536; docs/packets.md names the size");
+WEFTIO_STATIC_ASSERT(sizeof(struct connection) == 320, "there are 65,536; docs/packets.md names the size");
 
 /* What the host learns of a kernel, in one piece: words of 64 bits. */
 struct packets_report {
@@ -160,6 +160,7 @@ WEFTIO_FN void serve_session(WEFTIO_GLOBAL struct packets_worker* worker, WEFTIO
         http_close(&worker->http, session, &done); /* TCP has closed already */
     if (result->events & TCP_EVENT_CLOSED)
         http_drop(&worker->http, session);
+    tcp_wake(&connection->tcp, session->since_ns != 0 ? tcp_ticks(http_deadline(&worker->http, session)) + 1 : 0);
 }
 
 /* Sends a segment of no connection to where `frame` came from. */
@@ -207,7 +208,7 @@ WEFTIO_FN weftio_u32 take_segment(struct sender* sender, WEFTIO_GLOBAL struct pa
     WEFTIO_GLOBAL struct connection* connection =
         (WEFTIO_GLOBAL struct connection*)tcp_connection_of(&worker->tcp, result.connection);
     if (connection->tcp.state == TCP_STATE_SYN_RECEIVED || result.events)
-        connection->link_bytes = answer_ethernet(connection->link, frame, settings);
+        connection->link_bytes = (weftio_u8)answer_ethernet(connection->link, frame, settings);
     serve_session(worker, connection, header + segment.header_bytes, now_ns, &result);
     send_all(sender, worker, result.connection, tcp_ticks(now_ns), arrival_ns);
     return VERDICT_tcp;

@@ -132,6 +132,7 @@ struct tcp_connection {
     weftio_u32 last_sent_acknowledgment;
     weftio_u32 ts_recent, ts_offset;
     weftio_u32 deadline;
+    weftio_u32 wake_at; /**< when the application wants to be served; 0: not by itself */
     weftio_u32 heard_at, progress_at, sent_at, challenged_at;
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct tcp_connection) <= 192, "a record must stay small: there are 65,536");

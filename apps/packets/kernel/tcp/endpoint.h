@@ -283,6 +283,15 @@ WEFTIO_FN void tcp_expire_time_wait(WEFTIO_GLOBAL struct tcp_endpoint* endpoint,
     }
 }
 
+/**
+ * The application wants the connection from tcp_due at tick `at`; 0: it does not. Call it before tcp_done, again
+ * whenever the connection is served: a tick that has passed is due at once.
+ */
+WEFTIO_FN void tcp_wake(WEFTIO_GLOBAL struct tcp_connection* connection, weftio_u32 at)
+{
+    connection->wake_at = at;
+}
+
 /** The next connection whose deadline has passed; its timer has run. Those with a later deadline move on. */
 WEFTIO_FN weftio_u32 tcp_due_timer(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, weftio_u32 now,
                                    struct tcp_result* result)

@@ -131,6 +131,8 @@ WEFTIO_FN weftio_u32 tcp_next_deadline(const WEFTIO_GLOBAL struct tcp_settings* 
 
     if (connection->flags & TCP_TIMER)
         next = tcp_earlier(next, connection->deadline);
+    if (connection->wake_at)
+        next = tcp_earlier(next, connection->wake_at);
     if (limit)
         next = tcp_earlier(next, connection->progress_at + limit);
     if (tcp_keeps_alive(settings, connection))
