@@ -94,6 +94,15 @@ WEFTIO_FN weftio_u32 options_are_fine(const WEFTIO_GLOBAL weftio_u8* options, we
     return at == bytes;
 }
 
+/* Whether options that are fine have one of type `type`. */
+WEFTIO_FN weftio_u32 has_option(const WEFTIO_GLOBAL weftio_u8* options, weftio_u32 bytes, weftio_u32 type)
+{
+    for (weftio_u32 at = 0; at < bytes; at += 8 * (weftio_u32)options[at + 1])
+        if (options[at] == type)
+            return 1;
+    return 0;
+}
+
 /* RFC 4861 7.2.3 and 7.2.4. The answer goes to the MAC that asked; to all nodes, if the asker has no address yet. */
 WEFTIO_FN weftio_u32 answer_neighbor(const struct frame* frame, const WEFTIO_GLOBAL struct packets_settings* settings,
                                      struct answer* answer)
@@ -109,6 +118,8 @@ WEFTIO_FN weftio_u32 answer_neighbor(const struct frame* frame, const WEFTIO_GLO
     if (!is_our_address(message + 8, 6, settings))
         return VERDICT_other_address;
     weftio_u32 has_address = is_a_host(ip + 8, 6);
+    if (!has_address && (ip[24] != 0xff || has_option(message + 24, bytes - 24, 1)))
+        return VERDICT_bad_header; /* RFC 4861 7.1.1 */
     weftio_u32 at = answer_ethernet(answer->at, frame, settings);
     WEFTIO_GLOBAL weftio_u8* to = answer->at + at;
     at += answer_ip(to, frame, message + 8, 32, 255);

@@ -48,6 +48,22 @@ WEFTIO_FN weftio_u32 is_our_address(const WEFTIO_GLOBAL weftio_u8* address, weft
     return 0;
 }
 
+/* Whether an IPv4 address stands for all hosts of a network of ours, or for none of them. */
+WEFTIO_FN weftio_u32 is_our_broadcast(const WEFTIO_GLOBAL weftio_u8* address,
+                                      const WEFTIO_GLOBAL struct packets_settings* settings)
+{
+    for (weftio_u32 each = 0; each < settings->address_count; ++each) {
+        const WEFTIO_GLOBAL struct own_address* own = &settings->addresses[each];
+        if (own->version != 4 || own->prefix == 0 || own->prefix > 30)
+            continue;
+        weftio_u32 hosts = 0xffffffffu >> own->prefix, other = be32_get(address) ^ be32_get(own->bytes);
+        weftio_u32 host = be32_get(address) & hosts;
+        if ((other & ~hosts) == 0 && (host == 0 || host == hosts))
+            return 1;
+    }
+    return 0;
+}
+
 /*
  * Whether `address` is the solicited-node multicast group of one of ours (RFC 4291 2.7.1), or all nodes of the link.
  */
@@ -121,13 +137,34 @@ WEFTIO_FN weftio_u32 read_ipv4(struct frame* frame, const WEFTIO_GLOBAL struct p
         return VERDICT_other_address;
     if (be16_get(header + 6) & 0x3fff) /* more fragments, or not the first */
         return VERDICT_fragment;
-    if (!is_a_host(header + 12, 4))
+    if (!is_a_host(header + 12, 4) || is_our_address(header + 12, 4, settings) ||
+        is_our_broadcast(header + 12, settings))
         return VERDICT_source;
+    if (frame->at[0] & 1) /* a packet for one host in a frame for several: RFC 1122 3.3.6 */
+        return VERDICT_other_host;
     frame->version = 4;
     frame->protocol = header[9];
     frame->transport = frame->network + header_bytes;
     frame->bytes = frame->network + total;
     return VERDICT_NONE;
+}
+
+/*
+ * Whether a hop-by-hop or destination header of `bytes` bytes has only options that may be skipped. None is known but
+ * padding; the upper two bits of the others say whether a host that does not know them drops the packet (RFC 8200 4.2).
+ */
+WEFTIO_FN weftio_u32 may_skip_options(const WEFTIO_GLOBAL weftio_u8* header, weftio_u32 bytes)
+{
+    for (weftio_u32 at = 2; at < bytes;) {
+        if (header[at] == 0) { /* one byte of padding */
+            ++at;
+            continue;
+        }
+        if (header[at] >> 6 != 0 || at + 2 > bytes || at + 2 + header[at + 1] > bytes)
+            return 0;
+        at += 2 + (weftio_u32)header[at + 1];
+    }
+    return 1;
 }
 
 /* Extension headers that a host must look behind (RFC 8200 4): hop-by-hop, routing, destination. At most eight. */
@@ -145,7 +182,7 @@ WEFTIO_FN weftio_u32 skip_extensions(struct frame* frame, weftio_u32 next)
         weftio_u32 bytes = 8 + 8 * (weftio_u32)header[1];
         if (bytes > room)
             return VERDICT_bad_length;
-        if (each == 8)
+        if (each == 8 || (next != 43 && !may_skip_options(header, bytes)))
             return VERDICT_bad_header;
         next = header[0];
         frame->transport += bytes;
@@ -169,7 +206,7 @@ WEFTIO_FN weftio_u32 read_ipv6(struct frame* frame, const WEFTIO_GLOBAL struct p
         return VERDICT_bad_length;
     if (!is_our_address(header + 24, 6, settings) && !is_our_group(header + 24, settings))
         return VERDICT_other_address;
-    if (header[8] == 0xff)
+    if (header[8] == 0xff || is_our_address(header + 8, 6, settings))
         return VERDICT_source;
     frame->version = 6;
     frame->transport = frame->network + 40;

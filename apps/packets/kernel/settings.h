@@ -9,6 +9,7 @@
 struct own_address {
     weftio_u8 bytes[16];
     weftio_u32 version; /* 4 or 6 */
+    weftio_u32 prefix;  /* bits of its network */
 };
 
 struct packets_settings {

@@ -22,8 +22,8 @@ packets_settings own_settings()
 {
     packets_settings settings{};
     settings.address_count = 2;
-    settings.addresses[0] = {{10, 9, 0, 1}, 4};
-    settings.addresses[1] = {{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 6};
+    settings.addresses[0] = {{10, 9, 0, 1}, 4, 24};
+    settings.addresses[1] = {{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 6, 64};
     std::memcpy(settings.mac, own_mac, 6);
     settings.echo_port = 7;
     return settings;
@@ -155,6 +155,23 @@ bytes neighbor_solicitation()
     return ipv6(PROTOCOL_ICMPV6, with_checksum(message, sum));
 }
 
+/// Asks whether somebody has fd00::1, from no address (RFC 4862 5.4.2). `option`: with the asker's MAC, which is wrong.
+bytes address_probe(bool option)
+{
+    const bytes target = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    bytes message = {135, 0, 0, 0, 0, 0, 0, 0};
+    append(message, target);
+    if (option)
+        append(message, {1, 1, 2, 0, 0, 0, 0, 2});
+    const bytes addresses = {0,    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,    0, 0, 0,
+                             0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0, 1};
+    const auto count = static_cast<weftio_u32>(message.size());
+    bytes frame =
+        ipv6(PROTOCOL_ICMPV6, with_checksum(message, ones_add(PROTOCOL_ICMPV6 + count, addresses.data(), 32)));
+    std::copy(addresses.begin(), addresses.end(), frame.begin() + 22);
+    return frame;
+}
+
 bytes arp_request()
 {
     return ethernet(ETHERTYPE_ARP,
@@ -165,6 +182,7 @@ TEST(PacketFrames, AreAnswered)
 {
     EXPECT_EQ(take(arp_request()).verdict, VERDICT_arp);
     EXPECT_EQ(take(neighbor_solicitation()).verdict, VERDICT_neighbor);
+    EXPECT_EQ(take(address_probe(false)).verdict, VERDICT_neighbor);
     EXPECT_EQ(take(udp(7, {1, 2, 3})).verdict, VERDICT_udp_echo);
     for (std::size_t data = 0; data < 200; ++data) {
         const bytes asked = ping(data);
@@ -255,6 +273,14 @@ INSTANTIATE_TEST_SUITE_P(
                     dropped_case{"AnotherEthertype", ethernet(0x88cc, bytes(40)), VERDICT_other_ethertype},
                     dropped_case{"AnotherProtocol", changed(ping(4), 23, 99), VERDICT_other_protocol},
                     dropped_case{"ALoopbackSource", changed(ping(4), 26, 127), VERDICT_source},
+                    dropped_case{"ASourceOfOurs", changed(ping(4), 29, 1), VERDICT_source},
+                    dropped_case{"ABroadcastSource", changed(ping(4), 29, 255), VERDICT_source},
+                    dropped_case{"ANetworkAsSource", changed(ping(4), 29, 0), VERDICT_source},
+                    dropped_case{"AFrameForAll", changed(ping(4), 0, 3), VERDICT_other_host},
+                    dropped_case{"AnIpv6SourceOfOurs", changed(neighbor_solicitation(), 37, 1), VERDICT_source},
+                    dropped_case{"AnAddressProbeWithAMac", address_probe(true), VERDICT_bad_header},
+                    dropped_case{"AnOptionThatForbids", ipv6(60, {58, 0, 0x5e, 4, 0, 0, 0, 0}), VERDICT_bad_header},
+                    dropped_case{"AnOptionToSkipAndNothingBehind", ipv6(60, {58, 0, 0x1e, 4, 0, 0, 0, 0}), VERDICT_cut},
                     dropped_case{"AMulticastSource", changed(ping(4), 26, 224), VERDICT_source},
                     dropped_case{"AFragment", changed(ping(4), 20, 0x20), VERDICT_fragment},
                     dropped_case{"ALaterFragment", changed(ping(4), 21, 1), VERDICT_fragment},
