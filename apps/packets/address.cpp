@@ -83,6 +83,16 @@ address neighbor_of(const address& own) noexcept
     return other;
 }
 
+bool has_in_network(const address& own, const address& other) noexcept
+{
+    if (own.version != other.version)
+        return false;
+    for (unsigned bit = 0; bit < own.prefix; ++bit)
+        if ((own.bytes[bit / 8] ^ other.bytes[bit / 8]) & (0x80u >> bit % 8))
+            return false;
+    return true;
+}
+
 std::string to_string(const address& address)
 {
     char text[INET6_ADDRSTRLEN] = "";

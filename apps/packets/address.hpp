@@ -27,6 +27,9 @@ address link_local(const std::array<std::uint8_t, 6>& mac) noexcept;
 /// Another host of the address's network: the address after it, or the one before it where that is the last.
 address neighbor_of(const address& own) noexcept;
 
+/// Whether `other` is in the network of `own`.
+bool has_in_network(const address& own, const address& other) noexcept;
+
 std::string to_string(const address& address);   ///< "10.9.0.1"
 std::string with_prefix(const address& address); ///< "10.9.0.1/24"
 /// As it stands in a URL: IPv6 ones in brackets.

@@ -105,7 +105,7 @@ class lister {
         if (bytes_ > limit_bytes_)
             throw refused(errc::invalid_argument, root_,
                           fmt::format("its files have more than {} bytes, which would all be kept in memory; serve a "
-                                      "smaller folder or raise --root-limit",
+                                      "smaller folder",
                                       limit_bytes_));
         found_.files.push_back({.path = path,
                                 .file = real,

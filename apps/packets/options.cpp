@@ -77,6 +77,9 @@ void take_addresses(const raw_options& from, command& to)
     const auto own = std::ranges::find_if(to.server.addresses, is_version);
     if (own == to.server.addresses.end())
         refuse(fmt::format("--peer {}: no --address of IPv{} beside it", from.peer, to.peer->version));
+    if (std::ranges::none_of(to.server.addresses, [&](const address& each) { return has_in_network(each, *to.peer); }))
+        refuse(fmt::format("--peer {}: is not in the network of {}; give an address of that network", from.peer,
+                           with_prefix(*own)));
     if (own->bytes == to.peer->bytes)
         refuse(fmt::format("--peer {}: is the address of the port itself; give the peer another one", from.peer));
     if (from.peer.find('/') == from.peer.npos)

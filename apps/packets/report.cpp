@@ -117,11 +117,17 @@ std::string start_text(const packet_server& server, const command& wanted)
     for (const address& own : server.addresses())
         names.push_back(with_prefix(own));
     const unsigned kernels = wanted.server.queues;
+    std::string services;
+    if (wanted.server.http_port != 0)
+        services =
+            fmt::format("HTTP at port {}{}, ", wanted.server.http_port,
+                        wanted.server.root.empty() ? "" : fmt::format(" with the files of {}", wanted.server.root));
+    if (wanted.server.echo_port != 0)
+        services += fmt::format("echo at UDP port {}, ", wanted.server.echo_port);
     std::string text =
         fmt::format("weftio-packets: {} on {} ({}, MTU {}), {} kernel{} on {}; {}Ctrl-C ends\n", fmt::join(names, ", "),
                     server.port().spec(), server.port().driver(), server.port().mtu(), kernels, kernels == 1 ? "" : "s",
-                    server.device().name(),
-                    wanted.server.echo_port == 0 ? "" : fmt::format("echo at UDP port {}, ", wanted.server.echo_port));
+                    server.device().name(), services);
     const address& own = wanted.server.addresses[0];
     if (server.port().spec().starts_with("tap:") && !wanted.peer)
         text += fmt::format("In another terminal:  ip addr add {} dev {}; ip link set {} up; ping {}\n",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -46,6 +47,16 @@ port_options options_for(const server_options& options)
         made.engines = options.queues;
     }
     return made;
+}
+
+/// The MAC address that the kernels answer with. A tap driver gives its interface the port's: the kernels take another
+/// one, so that interface and port are two hosts.
+std::array<std::uint8_t, 6> own_mac(const port& port)
+{
+    std::array<std::uint8_t, 6> mac = port.mac();
+    if (port.spec().starts_with("tap:"))
+        mac.back() ^= 1;
+    return mac;
 }
 
 template <class T>
@@ -126,14 +137,15 @@ packet_server::~packet_server()
 void packet_server::make_settings(const server_options& options)
 {
     addresses_ = options.addresses;
-    addresses_.push_back(link_local(port_.mac()));
+    addresses_.push_back(link_local(own_mac(port_)));
     packets_settings made{};
     for (const address& own : addresses_) {
         own_address& written = made.addresses[made.address_count++];
         std::ranges::copy(own.bytes, written.bytes);
         written.version = own.version;
+        written.prefix = own.prefix;
     }
-    std::ranges::copy(port_.mac(), made.mac);
+    std::ranges::copy(own_mac(port_), made.mac);
     made.echo_port = options.echo_port;
     made.http_port = options.http_port;
     made.ping_report = options.ping_report;

@@ -193,7 +193,7 @@ WEFTIO_KERNEL void serve(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GL
     server.pings = settings->ping_report ? pings : 0;
     server.sender = start_sending(txq, frames, &worker->counters);
     server.next_report_ns = server.received_ns = 0;
-    server.spacing_ns = ~0ull >> 8;
+    server.spacing_ns = (weftio_u64)1 << 56;
     server.report = worker->report;
     server.ping = worker->ping;
     serve_until_end(&server);
