@@ -274,7 +274,7 @@ static int repeat(void (*once)(void), int count, double end)
  */
 static void cycles(void)
 {
-    enum { most_kib_more = 600 };
+    enum { most_kib_more = 1024 };
     const struct {
         const char* name;
         void (*once)(void);
