@@ -343,8 +343,7 @@ TEST_P(Dma, ARingOfAnythingTouchesNothingElse)
             queue.reset();
     }
     EXPECT_TRUE(one.as_modelled() && other.as_modelled() && bystander.as_modelled());
-    if (queue.failed())
-        queue.reset();
+    queue.reset(); // also where an engine of its own has not yet found what the last round left
     EXPECT_EQ(copy(one, 0, other, 0, 64), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
 }
