@@ -108,6 +108,7 @@ class memory {
         settings_.address_count = 2;
         std::ranges::copy(own_v4, settings_.addresses[0].bytes);
         settings_.addresses[0].version = 4;
+        settings_.addresses[0].prefix = 24;
         std::ranges::copy(own_v6, settings_.addresses[1].bytes);
         settings_.addresses[1].version = 6;
         std::ranges::copy(own_mac, settings_.mac);

@@ -1,5 +1,4 @@
-// Segments that do not belong where they arrive: each state of RFC 9293, blind attacks (RFC 5961), old timestamps (RFC
-// 7323).
+// Segments that do not belong where they arrive: states of RFC 9293, blind attacks (RFC 5961), old timestamps (7323).
 #include "tcp_script.hpp"
 
 namespace weftio::test {
