@@ -97,8 +97,8 @@ WEFTIO_FN weftio_u32 weftio_cqe_wqe_counter(weftio_u32 publication)
     return weftio_swap16((weftio_u16)publication);
 }
 /**
- * Syndrome of an error completion: why a wait returned WEFTIO_DEV_QUEUE_ERROR. Never blocks. One load reads all of
- * it, because the NIC may overwrite a collapsed completion meanwhile.
+ * Syndrome of an error completion: why a wait returned WEFTIO_DEV_QUEUE_ERROR. Never blocks. One load
+ * reads all of it, because the NIC may overwrite a collapsed completion meanwhile.
  *
  * @pre the opcode is an error's, or a call has returned WEFTIO_DEV_QUEUE_ERROR: other completions have a time there
  * @return enum weftio_syndrome
