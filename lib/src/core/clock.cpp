@@ -20,6 +20,9 @@ constexpr double believable_drift = 2000e-6; ///< beyond it: a step or slew of C
 constexpr double same_slope = 100e-6;
 constexpr double correction_ns = 500e6; ///< an offset is corrected over this time
 constexpr double look_ns = 20e6;
+constexpr std::int64_t shortest_suspension_ns = 200'000'000;
+/// More ticks than lie between two comparisons. A counter that is further behind the next one has begun at 0 again.
+constexpr std::uint64_t counter_restarted = std::uint64_t{1} << 32;
 constexpr double ahead_ns = 1e6;                     ///< a new rate is published this long before it takes effect
 constexpr std::uint64_t calibration_ns = 10'000'000; ///< two samples, each within 50 ns on a quiet machine: 10 ppm
 
@@ -28,6 +31,14 @@ std::uint64_t read_ns(clockid_t clock) noexcept
     timespec now{};
     clock_gettime(clock, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// How long the machine has been suspended since it was booted: what CLOCK_MONOTONIC leaves out. Never too much; too
+/// little if the thread is preempted between the two readings.
+std::int64_t suspended_ns() noexcept
+{
+    const std::uint64_t with = read_ns(CLOCK_BOOTTIME);
+    return static_cast<std::int64_t>(with - read_ns(CLOCK_MONOTONIC));
 }
 
 struct sample {
@@ -96,7 +107,8 @@ std::uint64_t utc_clock::ticks_at_once() noexcept
 }
 
 utc_clock::utc_clock(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t steady_ns, double ns_per_tick) noexcept
-    : last_ticks_(ticks), last_real_ns_(real_ns), last_steady_ns_(steady_ns), natural_(ns_per_tick)
+    : last_ticks_(ticks), last_real_ns_(real_ns), last_steady_ns_(steady_ns), natural_(ns_per_tick),
+      suspended_ns_(suspended_ns())
 {
     publish(ticks, real_ns, ns_per_tick);
     line& first = lines_[sequence_.load() % 2];
@@ -134,12 +146,32 @@ void utc_clock::publish(std::uint64_t base_ticks, std::uint64_t base_ns, double 
 
 void utc_clock::discipline() noexcept
 {
-    if (static_cast<std::int64_t>(ticks() - next_look_.load(std::memory_order_relaxed)) < 0 ||
-        steering_.test_and_set(std::memory_order_acquire))
+    const std::uint64_t left = next_look_.load(std::memory_order_relaxed) - ticks();
+    if ((left != 0 && left < counter_restarted) || steering_.test_and_set(std::memory_order_acquire))
         return;
-    sample now = look();
-    steer(now.ticks, now.real_ns, now.steady_ns, ticks() + static_cast<std::uint64_t>(ahead_ns / natural_));
+    const sample now = look();
+    if (const std::int64_t suspended = suspended_ns(); suspended > suspended_ns_ + shortest_suspension_ns) {
+        suspended_ns_ = suspended;
+        resume(now.ticks, now.real_ns, now.steady_ns);
+    } else {
+        steer(now.ticks, now.real_ns, now.steady_ns, ticks() + static_cast<std::uint64_t>(ahead_ns / natural_));
+    }
     steering_.clear(std::memory_order_release);
+}
+
+void utc_clock::resume(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t steady_ns) noexcept
+{
+    last_ticks_ = ticks;
+    last_real_ns_ = real_ns;
+    last_steady_ns_ = steady_ns;
+    last_steady_ = 0;
+    const line& now = lines_[sequence_.load(std::memory_order_relaxed) % 2];
+    const std::uint64_t base_ticks = now.base_ticks.load(std::memory_order_relaxed);
+    // If the counter has begun at 0 again, what was read last is unknown: two comparisons after the base at most.
+    const std::uint64_t stands_ns =
+        ticks >= base_ticks ? at(ticks)
+                            : now.base_ns.load(std::memory_order_relaxed) + 2 * static_cast<std::uint64_t>(look_ns);
+    publish(ticks, std::max(real_ns, stands_ns), natural_);
 }
 
 void utc_clock::steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t steady_ns, std::uint64_t from) noexcept

@@ -10,7 +10,8 @@ namespace weftio::core {
 /// UTC in nanoseconds, read from the cycle counter in a few nanoseconds and steered towards CLOCK_REALTIME.
 ///
 /// Continuous and monotonic: an offset is corrected by running up to 500 ppm faster or slower, never by a step, also
-/// when CLOCK_REALTIME is stepped or slewed by thousands of ppm. Any thread may read. Any thread may call discipline();
+/// when CLOCK_REALTIME is stepped or slewed by thousands of ppm. Only after the machine was suspended, the clock
+/// continues at CLOCK_REALTIME, because the cycle counter may have stood still or begun at 0. Any thread may read. Any thread may call discipline();
 /// if several do at once, one does the work.
 class utc_clock {
  public:
@@ -28,6 +29,8 @@ class utc_clock {
     /// that readings taken until then stay valid.
     /// @pre `from` is not before that of the last call
     void steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t steady_ns, std::uint64_t from) noexcept;
+    /// The machine was suspended: from `ticks` on, continues at `real_ns`, or where it stands if that is later.
+    void resume(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t steady_ns) noexcept;
     std::uint64_t at(std::uint64_t ticks) const noexcept;
     static std::uint64_t ticks() noexcept;
     static std::uint64_t ticks_at_once() noexcept;
@@ -51,7 +54,8 @@ class utc_clock {
     std::atomic_flag steering_;
     std::uint64_t last_ticks_, last_real_ns_, last_steady_ns_; ///< values of the last comparison
     double natural_;                                           ///< estimated nanoseconds per tick, before correction
-    double last_steady_ = 0; ///< CLOCK_MONOTONIC_RAW ns per tick between the last two comparisons
+    std::int64_t suspended_ns_; ///< how long the machine has been suspended since it was booted, as last compared
+    double last_steady_ = 0;    ///< CLOCK_MONOTONIC_RAW ns per tick between the last two comparisons
 };
 
 /// UTC in nanoseconds. Any thread; never blocks.

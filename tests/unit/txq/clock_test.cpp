@@ -37,7 +37,7 @@ class played_time {
         for (double passed = 0; passed < seconds; passed += look_s) {
             std::uint64_t before_ticks = ticks_, before_ns = clock_.at(ticks_);
             ticks_ += static_cast<std::uint64_t>(look_s * 2e9);
-            clock_.steer(ticks_, real_ns(), true_ns(), ticks_);
+            clock_.steer(ticks_, real_ns(), true_ns() + static_cast<std::uint64_t>(steady_ns_), ticks_);
             std::uint64_t now_ns = clock_.at(ticks_);
             backwards_ += now_ns < before_ns;
             rate =
@@ -48,6 +48,18 @@ class played_time {
         return rate;
     }
     void step(std::int64_t ns) { stepped_ns_ += ns; }
+    /// The machine is suspended. The counter continues from `ticks`; CLOCK_MONOTONIC_RAW stands still.
+    void suspend(double seconds, std::uint64_t ticks)
+    {
+        const std::uint64_t before_ns = clock_.at(ticks_), real_before = real_ns();
+        steady_ns_ += static_cast<std::int64_t>(true_ns());
+        ticks_ = ticks;
+        steady_ns_ -= static_cast<std::int64_t>(true_ns());
+        stepped_ns_ += static_cast<std::int64_t>(real_before - real_ns()) + static_cast<std::int64_t>(seconds * 1e9);
+        clock_.resume(ticks_, real_ns(), true_ns() + static_cast<std::uint64_t>(steady_ns_));
+        backwards_ += clock_.at(ticks_) < before_ns;
+    }
+    std::uint64_t ticks() const { return ticks_; }
     std::int64_t offset_ns() const { return static_cast<std::int64_t>(clock_.at(ticks_) - real_ns()); }
     void forget_extremes() { fastest_ = slowest_ = 0; }
     double fastest() const { return fastest_; }
@@ -60,7 +72,7 @@ class played_time {
 
     double ns_per_tick_;
     std::uint64_t ticks_ = 0;
-    std::int64_t stepped_ns_ = 0;
+    std::int64_t stepped_ns_ = 0, steady_ns_ = 0;
     utc_clock clock_;
     double fastest_ = 0, slowest_ = 0;
     int backwards_ = 0;
@@ -124,6 +136,33 @@ TEST(UtcClock, SlewsNoFasterThan500PpmWhenTheSystemClockIsStepped)
         double worked_off = static_cast<double>(time.offset_ns() - before_ns);
         EXPECT_NEAR(worked_off, step_ns > 0 ? 30e6 : -30e6, 0.2e6); // 500 ppm of 60 s
     }
+}
+
+TEST(UtcClock, GoesOnWithTheSystemClockAfterASuspension)
+{
+    for (const bool restarts : {false, true}) {
+        played_time time(30e-6);
+        time.run(20);
+        time.suspend(3600, restarts ? 1000 : time.ticks());
+        EXPECT_LE(std::abs(time.offset_ns()), 1000) << restarts;
+        time.forget_extremes();
+        time.run(10);
+        EXPECT_LE(std::abs(time.offset_ns()), 1000) << restarts;
+        EXPECT_LE(time.fastest(), 501e-6) << restarts;
+        EXPECT_GE(time.slowest(), -501e-6) << restarts;
+        EXPECT_EQ(time.backwards(), 0) << restarts;
+    }
+}
+
+/// The system clock was set back before, and is still behind.
+TEST(UtcClock, NeverGoesBackAfterASuspension)
+{
+    played_time time(30e-6);
+    time.run(20);
+    time.step(-5'000'000'000);
+    time.suspend(2, 1000);
+    EXPECT_GT(time.offset_ns(), 0);
+    EXPECT_EQ(time.backwards(), 0);
 }
 
 /// As chrony does, by up to 83,333 ppm.
