@@ -1,7 +1,8 @@
 // Effect of other queues of an engine on a well-behaved send queue, the good queue: its rate alone, and beside each of:
 //   - a queue with bad entries only; after each error the host resets it at once
 //   - 8 queues whose wait entries delay as many checksummed frames as a queue holds
-//   - 8 queues that send at a deadline every 80 us, and every 8 us
+//   - 8 queues that send at a deadline every 80 us, and every 8 us; and 8 on which a kernel sends as often, without
+//     deadlines: what is left to the good queue by the frames alone
 //   - 4,096 idle queues
 //   - 64 queue pairs that a full completion queue holds up
 //   - 64 queue pairs whose peer does not respond
@@ -225,6 +226,43 @@ class paced : public neighbor {
     std::uint32_t count_, bytes_, flags_;
 };
 
+/// Queues on which a kernel sends one frame each at every interval, without deadlines.
+class sending : public neighbor {
+ public:
+    sending(const port& port, const device& device, std::uint64_t interval_ns)
+        : frames_(port, device, {.count = 1, .buffer_bytes = frame_bytes}), interval_ns_(interval_ns)
+    {
+        for (auto& queue : queues_)
+            queue.emplace(port, device, eth_txq_options{.entries = 1024});
+    }
+    ~sending() override { end(); }
+
+ protected:
+    void step() override
+    {
+        if (const std::uint64_t now_ns = weftio::utc_now_ns(); now_ns >= next_ns_) {
+            next_ns_ = std::max(next_ns_ + interval_ns_, now_ns);
+            for (auto& queue : queues_)
+                send_one(queue->handle());
+        }
+    }
+
+ private:
+    void send_one(weftio_dev_eth_txq* txq)
+    {
+        if (weftio_dev_send_room(&txq->queue.ring, 1) == 0)
+            return;
+        weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames_.handle(), 0), frame_bytes,
+                                               WEFTIO_DEV_SEND_NONE);
+        weftio_dev_eth_txq_commit_strong(txq);
+        weftio_dev_send_doorbell(&txq->queue.ring);
+    }
+
+    buf_arr frames_;
+    std::array<std::optional<eth_txq>, 8> queues_;
+    std::uint64_t interval_ns_, next_ns_ = 0;
+};
+
 /// Thousands of idle queues.
 class idle : public stranger {
  public:
@@ -320,10 +358,25 @@ class quiet : public stranger {
     std::deque<completion_queue> queues_;
 };
 
+using maker = std::function<std::unique_ptr<neighbor>(const port&, const device&)>;
+
 struct row {
     const char* name;
-    std::function<std::unique_ptr<neighbor>(const port&, const device&)> make;
+    maker make;
+    maker same_frames = nullptr; ///< sends as many frames, without what the row is about
 };
+
+/// 8 queues with a deadline every `us`.
+row paced_row(const char* name, std::uint64_t us)
+{
+    return {
+        .name = name,
+        .make =
+            [us](auto& port, auto& device) {
+                return std::make_unique<paced>(port, device, us * 1000, 1, frame_bytes, WEFTIO_DEV_SEND_NONE);
+            },
+        .same_frames = [us](auto& port, auto& device) { return std::make_unique<sending>(port, device, us * 1000); }};
+}
 
 const std::vector<row>& rows()
 {
@@ -333,14 +386,8 @@ const std::vector<row>& rows()
          [](auto& port, auto& device) {
              return std::make_unique<paced>(port, device, 1'000'000'000, 64, 1000, WEFTIO_DEV_SEND_L3_CHECKSUM);
          }},
-        {"8 at 80 us",
-         [](auto& port, auto& device) {
-             return std::make_unique<paced>(port, device, 80'000, 1, frame_bytes, WEFTIO_DEV_SEND_NONE);
-         }},
-        {"8 at 8 us",
-         [](auto& port, auto& device) {
-             return std::make_unique<paced>(port, device, 8'000, 1, frame_bytes, WEFTIO_DEV_SEND_NONE);
-         }},
+        paced_row("8 at 80 us", 80),
+        paced_row("8 at 8 us", 8),
         {"4096 idle", [](auto& port, auto& device) { return std::make_unique<idle>(port, device); }},
         {"64 held pairs", [](auto& port, auto& device) { return std::make_unique<held>(port, device); }},
         {"64 unanswered pairs", [](auto& port, auto& device) { return std::make_unique<unanswered>(port, device); }},
@@ -377,23 +424,32 @@ struct layout {
 void measure(const options& wanted, const layout& on, const port& port, const device& cpu, good_kernel& good,
              const row& row, bench::table& table)
 {
-    std::vector<double> alone, beside;
-    for (unsigned round = 0; round < wanted.rounds; ++round) {
-        {
-            stranger other;
-            other.start(on.other);
-            alone.push_back(good.run(wanted.seconds) / 1e6);
-            other.end();
-        }
-        const auto other = row.make(port, cpu);
+    const auto rate_beside = [&](const maker& make) {
+        const auto other = make(port, cpu);
         other->start(on.other);
         good.run(0.1); // until earlier entries are done and idle queues sleep
-        beside.push_back(good.run(wanted.seconds) / 1e6);
+        const double rate = good.run(wanted.seconds) / 1e6;
         other->end();
+        return rate;
+    };
+    std::vector<double> alone, beside, beside_frames;
+    for (unsigned round = 0; round < wanted.rounds; ++round) {
+        alone.push_back(rate_beside([](auto&, auto&) { return std::make_unique<stranger>(); }));
+        beside.push_back(rate_beside(row.make));
+        if (row.same_frames)
+            beside_frames.push_back(rate_beside(row.same_frames));
     }
     const std::string without = fmt::format("without {}", row.name);
     table.add({.name = without, .unit = "Mpps", .values = alone});
     table.add({.name = fmt::format("beside {}", row.name), .unit = "Mpps", .values = beside, .peer = without});
+    if (!row.same_frames)
+        return;
+    const std::string frames = fmt::format("beside the frames of {}", row.name);
+    table.add({.name = frames, .unit = "Mpps", .values = beside_frames, .peer = without});
+    table.add({.name = fmt::format("{}, of what the frames leave", row.name),
+               .unit = "Mpps",
+               .values = beside,
+               .peer = frames});
 }
 
 int measure(const options& wanted)
