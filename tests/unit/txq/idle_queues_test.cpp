@@ -1,7 +1,8 @@
-// Many send queues of which few have something to do: the engine looks at the doorbell records of the others a
-// few at a time.
+// Many send queues of which few have something to do: the engine polls the doorbells of the others, and some of their
+// doorbell records, a few at a time.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "nic/soft/work/work_list.hpp"
@@ -34,11 +35,15 @@ class IdleQueues : public testing::Test {
     /// Enqueues and rings; no push, which would run the engine at once.
     void ring(const eth_txq& queue, std::uint32_t number)
     {
+        commit(queue, number);
+        weftio_dev_send_doorbell(&queue.handle()->queue.ring);
+    }
+    void commit(const eth_txq& queue, std::uint32_t number)
+    {
         weftio_dev_eth_txq* txq = queue.handle();
         ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(txq, frames_[number], 60, WEFTIO_DEV_SEND_NONE),
                   WEFTIO_DEV_OK);
         ASSERT_EQ(weftio_dev_eth_txq_commit_strong(txq), WEFTIO_DEV_OK);
-        weftio_dev_send_doorbell(&txq->queue.ring);
     }
     /// Its own frame, at that time.
     void send_at(std::uint64_t deadline_ns, std::uint32_t number)
@@ -66,13 +71,21 @@ class IdleQueues : public testing::Test {
 
 } // namespace
 
-TEST_F(IdleQueues, AreNotAllLookedAtInATurn)
+TEST_F(IdleQueues, ThatCommitWithoutAPushAreNotAllFoundInATurn)
 {
     for (std::uint32_t number = 0; number < queues; ++number)
-        ring(queues_[number], number);
+        commit(queues_[number], number);
     EXPECT_EQ(port_.get().turn(), work_list::looks_of_an_idle_turn);
     EXPECT_EQ(port_.get().turn(), work_list::looks_of_a_busy_turn);
     EXPECT_EQ(look_at_all().size(), queues);
+}
+
+TEST_F(IdleQueues, AreAllHeardByAnIdleEngineInATurn)
+{
+    for (std::uint32_t number = 0; number < queues; ++number)
+        ring(queues_[number], number);
+    EXPECT_EQ(port_.get().turn(), queues);
+    EXPECT_EQ(port_.take().size(), queues);
 }
 
 /// As device code does that rings before it writes the record, and then rings the same value again.
@@ -135,6 +148,34 @@ TEST_F(IdleQueues, AreHeardInTheirSleepBehindAWait)
     ring(queues_[5], 5);
     EXPECT_TRUE(look_at_all().empty());
     EXPECT_GT(software_nic(port_.get()).sender().queue(queues_[5].number()).prepared(), 0u);
+}
+
+/// The turns of an engine that always has something else to send, until a frame of the queue is on the wire.
+TEST_F(IdleQueues, AreHeardWithin8BusyTurns)
+{
+    static_assert(nic::soft::doorbell_watch::busy_turns_of_a_round == 8);
+    std::vector<eth_txq> more;
+    while (queues + more.size() < 4097)
+        more.emplace_back(port_.get(), cpu_, eth_txq_options{.entries = 64});
+    fall_asleep();
+    const eth_txq& busy = more.back();
+    std::vector<unsigned> turns_until_heard;
+    for (std::size_t at = 0; at < queues + more.size() - 1; at += 5) {
+        const eth_txq& queue = at < queues ? queues_[at] : more[at - queues];
+        const std::uint64_t sent = queue.counters().enqueued;
+        ring(busy, 0);
+        port_.get().turn(); // busy from here on
+        ring(queue, 1);
+        unsigned turns = 0;
+        for (; queue.counters().enqueued == sent && turns < 5000; ++turns) {
+            ring(busy, 0);
+            port_.get().turn();
+        }
+        turns_until_heard.push_back(turns);
+        port_.take();
+    }
+    EXPECT_LE(*std::ranges::max_element(turns_until_heard), 8u);
+    EXPECT_GT(*std::ranges::max_element(turns_until_heard), 1u) << "a busy turn does not poll all of them";
 }
 
 TEST_F(IdleQueues, ComeAndGoInTheirSleep)

@@ -17,6 +17,7 @@ class at_port {
     bool may_end() const noexcept { return port_->may_end(); }
     bool is_inline() const noexcept { return port_->is_inline(); }
     std::string where() const { return " on " + port_->spec(); }
+    doorbell_pages& doorbells() const noexcept { return port_->doorbells(); }
     /// Runs `change` between two turns of the engine that the queue is at.
     template <class Change>
     void between_turns(Change&& change) const

@@ -109,7 +109,7 @@ bool engines::move_rx(std::uint32_t number, unsigned from, unsigned to)
 
 void engines::move_tx(std::uint32_t number, unsigned from, unsigned to)
 {
-    units_[to].sender.reserve(number); // first, because it may throw
+    units_[to].sender.reserve(number, units_[from].sender.queue(number).ring()); // first, because it may throw
     units_[to].sender.take_up(number, units_[from].sender.give_up(number));
 }
 

@@ -19,6 +19,7 @@
 #include "nic/soft/offloads.hpp"
 #include "nic/soft/receive/slot_pool.hpp"
 #include "nic/soft/telemetry.hpp"
+#include "nic/soft/work/doorbell_pages.hpp"
 #include "weftio/options.hpp"
 
 namespace weftio::nic::soft {
@@ -64,6 +65,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     rdma_unit& rdma() noexcept { return engines_.rdma(0); } ///< between two turns only
     keys::nic_keys& keys() noexcept { return keys_; }
     nic::soft::offloads& offloads() noexcept { return offloads_; }
+    doorbell_pages& doorbells() noexcept { return doorbells_; }
     /// Prepares memory for sending frames from it. If the port's device reads memory by itself, maps the memory for it;
     /// when that fails, frames in this memory are copied when they are sent, and the log says why. If the CPU cannot
     /// access the memory, prepares all engines to copy frames from its device; throws what
@@ -103,6 +105,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     send_pool send_pool_{spec_};
     slot_pools slots_; ///< the driver of device_ takes mbufs from these pools
     dpdk::dpdk_port device_;
+    doorbell_pages doorbells_;
     nic::soft::engines engines_;
     nic::soft::offloads offloads_{device_, spec_};
     std::atomic<std::uint64_t> sequence_{0};

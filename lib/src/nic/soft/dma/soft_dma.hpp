@@ -52,11 +52,13 @@ class soft_dma final : public dma_backend, public std::enable_shared_from_this<s
     /// Blocks until all copies that copy engines have started are complete and visible.
     void wait_for_lanes() noexcept;
     nic::soft::engine& engine() noexcept { return engine_; }
+    doorbell_pages& doorbells() noexcept { return doorbells_; }
 
  private:
     const core::maker maker_{};
     std::mutex reaching_;
     keys::nic_keys keys_{"dma_engine"};
+    doorbell_pages doorbells_;
     copier copier_;
     nic::soft::engine engine_; ///< declared last, so that it stops before the other members are destroyed
 };

@@ -17,7 +17,7 @@ soft_dma_queue::soft_dma_queue(std::shared_ptr<soft_dma> dma, const send_ring& r
         number_ = 1;
         while (queues.find(number_))
             ++number_;
-        queues.reserve(number_); // first, because it may throw
+        queues.reserve(number_, first); // first, because it may throw
         first.entries.queue = number_;
         auto made = std::make_unique<copy_work>(first, dma_->keys(), dma_->lanes());
         queue_ = made.get();

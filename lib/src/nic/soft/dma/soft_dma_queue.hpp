@@ -18,6 +18,7 @@ class at_dma {
     bool may_end() const noexcept { return dma_->may_end(); }
     bool is_inline() const noexcept { return dma_->is_inline(); }
     std::string where() const { return {}; }
+    doorbell_pages& doorbells() const noexcept { return dma_->doorbells(); }
     template <class Change>
     void between_turns(Change&& change) const
     {

@@ -18,7 +18,7 @@ soft_file_queue::soft_file_queue(std::shared_ptr<soft_files> files, const send_r
         number_ = 1;
         while (queues.find(number_))
             ++number_;
-        queues.reserve(number_); // first, because it may throw
+        queues.reserve(number_, first); // first, because it may throw
         first.entries.queue = number_;
         auto made = std::make_unique<file_work>(first, ring.results.cpu<std::uint64_t>(), files_->keys(),
                                                 files_->files(), files_->unit());

@@ -19,6 +19,7 @@ class at_files {
     bool may_end() const noexcept { return files_->may_end(); }
     bool is_inline() const noexcept { return files_->is_inline(); }
     std::string where() const { return {}; }
+    doorbell_pages& doorbells() const noexcept { return files_->doorbells(); }
     template <class Change>
     void between_turns(Change&& change) const
     {

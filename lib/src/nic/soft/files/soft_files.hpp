@@ -50,6 +50,7 @@ class soft_files final : public file_backend, public std::enable_shared_from_thi
     storage::context& context() const noexcept { return files_.context(); }
     file_unit& unit() noexcept { return unit_; } ///< between two turns only, except functions documented otherwise
     nic::soft::engine& engine() noexcept { return engine_; }
+    doorbell_pages& doorbells() noexcept { return doorbells_; }
     /// Makes the copy engine and slots for a device whose memory the CPU cannot access. Throws what make_copy_queue()
     /// and allocate() throw.
     void reach(const std::shared_ptr<devices::device_backend>& device);
@@ -61,6 +62,7 @@ class soft_files final : public file_backend, public std::enable_shared_from_thi
     std::mutex reaching_;
     const context_files files_;
     keys::nic_keys keys_{"file_engine"};
+    doorbell_pages doorbells_;
     file_unit unit_;
     nic::soft::engine engine_; ///< declared last, so that it stops before the other members are destroyed
 };

@@ -59,7 +59,7 @@ unsigned rdma_unit::turn(const turn_budget& budget)
         return 0;
     }
     unsigned moved = take_own();
-    queues_.look_at_records(budget.busy || moved != 0);
+    queues_.look_for_work(budget.busy || moved != 0);
     queues_.wake_those_due();
     moved += give_turns(std::min(budget.entries, share_));
     wire.flush();
@@ -281,7 +281,7 @@ std::uint32_t rdma_unit::take_number()
 std::uint32_t rdma_unit::add(pair_rings rings)
 {
     const std::uint32_t number = take_number();
-    queues_.reserve(number, rings.send.doorbell); // first, because it may throw
+    queues_.reserve(number, rings.send); // first, because it may throw
     rings.send.entries.queue = number;
     joined_.resize(std::size_t{own_sink::most_packets_at_once} * net::largest_path_mtu);
     queues_.put(number, std::make_unique<queue_pair>(rings, keys_, static_cast<pair_port&>(*this)));

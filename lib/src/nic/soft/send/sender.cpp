@@ -14,7 +14,7 @@ unsigned sender::turn(const turn_budget& budget)
 {
     if (!link_.up)
         return turn_without_link();
-    queues_.look_at_records(budget.busy);
+    queues_.look_for_work(budget.busy);
     queues_.keep_deadlines(budget.busy);
     const work_list::outcome all = queues_.turn(budget.entries);
     pulls_.end_batches();
@@ -68,7 +68,7 @@ void sender::ask_driver() const noexcept
 
 void sender::add(std::uint32_t number, tx_ring ring)
 {
-    reserve(number);
+    reserve(number, ring);
     ring.entries.queue = number;
     take_up(number, std::make_unique<tx_queue>(ring, wire_, pulls_, keys_, pool_.make(ring.entries.depth)));
 }

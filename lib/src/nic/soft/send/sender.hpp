@@ -63,11 +63,11 @@ class sender final : public unit {
     /// frame of the queue.
     bool driver_holds_none(std::uint32_t number);
     /// Moves a queue to another sender: give_up() here, take_up() there.
-    /// @pre driver_holds_none(number); reserve(number) at the other sender
+    /// @pre driver_holds_none(number); reserve() at the other sender
     std::unique_ptr<tx_queue> give_up(std::uint32_t number) noexcept;
     void take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noexcept;
     /// Makes room for a queue of that number, so that take_up() allocates nothing.
-    void reserve(std::uint32_t number) { queues_.reserve(number); }
+    void reserve(std::uint32_t number, const tx_ring& ring) { queues_.reserve(number, ring); }
     /// Asks the driver to return the frames of a queue that it has sent. Returns whether the driver holds no frame of
     /// the queue.
     bool drained(std::uint32_t number);

@@ -29,6 +29,7 @@ class tx_queue final : public work_queue {
     /// Send steps 3 to 6: executes at most `most` of the committed entries, hands frames to the driver, completes
     /// frames that came back. Returns how much it moved.
     unsigned turn(std::uint32_t most) override;
+    bool waits_for_time() const noexcept override { return pacing_.holding(); }
     std::uint64_t deadline_ns() const noexcept override { return pacing_.holding() ? pacing_.deadline_ns() : 0; }
     void let_go() noexcept override { end_wait(); }
     bool idle() const noexcept override { return work_queue::idle() && staged_end_ == 0 && !pacing_.holding(); }

@@ -6,15 +6,6 @@
 
 namespace weftio::nic::soft {
 
-std::shared_ptr<const devices::memory_block> make_doorbell(const std::shared_ptr<devices::device_backend>& device)
-{
-    constexpr std::size_t two_cache_lines = 128; // the CPU fetches both together
-    auto made = std::make_shared<devices::memory_block>(device);
-    made->at = device->allocate(two_cache_lines, two_cache_lines, made->kind);
-    made->bytes = two_cache_lines;
-    return made;
-}
-
 void require_cpu(const ring_memory& memory, std::string_view who)
 {
     if (memory && !memory.cpu<std::byte>())

@@ -34,12 +34,21 @@ struct doorbell_words {
     explicit operator bool() const noexcept { return at[0] != nullptr; }
 };
 
+/// A word of a doorbell page, as the CPU sees it: see doorbell_page.
+struct page_word {
+    std::uint64_t* page = nullptr; ///< the first word of the page; nullptr: there is none
+    std::uint32_t at = 0;
+
+    explicit operator bool() const noexcept { return page != nullptr; }
+};
+
 /// A send ring. Its memory stays valid until the queue is removed or has another ring.
 struct tx_ring {
     entry_ring entries;
     /// Doorbell record, which the kernel writes: blocks committed so far, low 16 bits, big-endian.
     const std::uint32_t* dbrec = nullptr;
     doorbell_words doorbell{};
+    page_word bell{};                 ///< what kernels ring, unless they ring `doorbell`
     weftio_cqe* completion = nullptr; ///< the collapsed completion, which the NIC overwrites; nullptr: `completions`
     completions_at completions{};
     std::uint64_t horizon_ns = 0;
@@ -50,10 +59,6 @@ struct tx_ring {
 /// @param number  of the queue
 /// @throws weftio::error errc::not_reachable the CPU cannot access the memory
 tx_ring cpu_ring(const send_ring& ring, std::string_view who, std::uint32_t number = 0);
-
-/// Makes a doorbell word for the kernels of the device. Nobody reads it, because engines poll doorbell records.
-/// @throws weftio::error errc::out_of_memory
-std::shared_ptr<const devices::memory_block> make_doorbell(const std::shared_ptr<devices::device_backend>& device);
 
 /// @throws weftio::error errc::not_reachable the CPU cannot access the memory
 void require_cpu(const ring_memory& memory, std::string_view who);

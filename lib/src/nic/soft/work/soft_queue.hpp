@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "nic/backend.hpp"
+#include "nic/soft/work/doorbell_pages.hpp"
 #include "nic/soft/work/rings.hpp"
 #include "nic/soft/work/send_events.hpp"
 
@@ -19,7 +20,7 @@ namespace weftio::nic::soft {
 ///
 /// @tparam Seam  the interface to implement: receive_queue, eth_send_queue, ...
 /// @tparam Place  where the queue runs, and what keeps its engine alive: at_port or at_dma. It has may_end(),
-///   is_inline(), where(), between_turns() and between_all_turns()
+///   is_inline(), where(), doorbells(), between_turns() and between_all_turns()
 /// @tparam Work  what an engine drives, with stop(): rx_queue, tx_queue, ...
 template <class Seam, class Place, class Work>
 class soft_queue : public Seam, protected Place {
@@ -89,7 +90,7 @@ class soft_queue : public Seam, protected Place {
 template <class Seam, class Place, class Work>
 class soft_executed_queue : public soft_queue<Seam, Place, Work> {
  public:
-    std::uint64_t* doorbell() const noexcept override { return static_cast<std::uint64_t*>(doorbell_->at.device); }
+    std::uint64_t* doorbell() const noexcept override { return doorbell_->device(); }
 
     bool failed() const override
     {
@@ -124,11 +125,17 @@ class soft_executed_queue : public soft_queue<Seam, Place, Work> {
     template <class Owner>
     soft_executed_queue(const char* kind, Owner&& owner, const send_ring& ring)
         : soft_queue<Seam, Place, Work>(kind, std::forward<Owner>(owner)), ring_(ring),
-          doorbell_(make_doorbell(ring.entries.block->owner))
+          doorbell_(Place::doorbells().take(ring.entries.block->owner))
     {}
     using soft_queue<Seam, Place, Work>::queue_;
     /// The ring by its CPU addresses. @throws weftio::error errc::not_reachable
-    tx_ring cpu_ring(const send_ring& ring) const { return soft::cpu_ring(ring, this->kind_, this->number_); }
+    tx_ring cpu_ring(const send_ring& ring) const
+    {
+        tx_ring made = soft::cpu_ring(ring, this->kind_, this->number_);
+        if (!made.doorbell)
+            made.bell = doorbell_->word();
+        return made;
+    }
 
     send_ring ring_; ///< the present ring; keeps its memory alive
 
@@ -136,7 +143,7 @@ class soft_executed_queue : public soft_queue<Seam, Place, Work> {
     /// The text of a failure: its reason, with the values that belong to it.
     virtual std::string words_of(const send_event& event) const { return explain(event.reason); }
 
-    const std::shared_ptr<const devices::memory_block> doorbell_;
+    const std::shared_ptr<const soft::doorbell> doorbell_;
 };
 
 } // namespace weftio::nic::soft

@@ -3,15 +3,15 @@
 #include <rte_pause.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "core/clock.hpp"
 
 namespace weftio::nic::soft {
 
-void work_list::look_at_records(bool busy) noexcept
+void work_list::look_for_work(bool busy) noexcept
 {
+    look_at_bells(!busy);
     const std::size_t most = busy ? looks_of_a_busy_turn : looks_of_an_idle_turn;
     for (std::size_t left = std::min(most, asleep_.size() + doorbells_.size()); left != 0; --left) {
         if (asleep_.empty() && asleep_at_doorbells_ == 0)
@@ -33,19 +33,20 @@ void work_list::look_at(const asleep& queue, bool sweep) noexcept
         wake_for_a_turn(queue.number);
 }
 
+void work_list::look_at_bells(bool all) noexcept
+{
+    bells_.poll(all, [this](std::uint32_t slot) { wake(slot + first_); });
+}
+
 /// A word may be rung for a queue that is awake. Such a queue reads its record once more before it sleeps.
-void work_list::look_at(const doorbell& at, bool sweep) noexcept
+void work_list::look_at(const shared_doorbell& at, bool sweep) noexcept
 {
     if (at.sleepers.empty())
         return;
     bool rung = false;
-    for (std::uint64_t* const each : at.words.at) {
-        if (each == nullptr || std::atomic_ref(*each).load(std::memory_order_relaxed) == 0)
-            continue;
-        // Acquire, pairs with the fence between record and doorbell: the records have moved already.
-        std::atomic_ref(*each).exchange(0, std::memory_order_acq_rel);
-        rung = true;
-    }
+    for (std::uint64_t* const each : at.words.at)
+        if (each != nullptr && take_ring(*each))
+            rung = true;
     if (rung) {
         for (std::size_t left = at.sleepers.size(); left-- > 0;) // wake() moves the last one here
             look_at(at.sleepers[left], false);
@@ -208,11 +209,24 @@ void work_list::wake(std::uint32_t number) noexcept
     std::vector<asleep>& those = slot.at_doorbell ? slot.rung_by->sleepers : asleep_;
     asleep_at_doorbells_ -= slot.at_doorbell;
     slot.at_doorbell = false;
+    unwatch(number, slot);
     those[at] = those.back();
     those.pop_back();
     if (at < those.size())
         slot_of(those[at].number).asleep = at;
     awake_.push_back({number, 0});
+}
+
+void work_list::watch(std::uint32_t number, slot& of, const work_queue::watched& record) noexcept
+{
+    bells_.watch(number - first_, of.bell, record);
+    of.watched = true;
+}
+
+void work_list::unwatch(std::uint32_t number, slot& of) noexcept
+{
+    if (std::exchange(of.watched, false))
+        bells_.unwatch(number - first_, of.bell);
 }
 
 void work_list::lay_down(std::size_t at) noexcept
@@ -221,8 +235,13 @@ void work_list::lay_down(std::size_t at) noexcept
     slot& slot = slot_of(number);
     slot.queue->fall_asleep();
     const auto [word, seen] = slot.queue->wakes_by();
-    const bool by_doorbell = slot.rung_by != nullptr && word == slot.queue->ring().dbrec;
-    if (by_doorbell && weftio_load_acquire_sys_u32(word) != seen) { // its ring may have been consumed for others
+    const bool by_bell = word == slot.queue->ring().dbrec && !slot.queue->waits_for_time();
+    const bool by_doorbell = by_bell && slot.rung_by != nullptr;
+    if (by_bell && slot.bell)
+        watch(number, slot, {word, seen});
+    if (by_bell &&
+        weftio_load_acquire_sys_u32(word) != seen) { // its ring may have been taken for others, or before watch()
+        unwatch(number, slot);
         awake_[at].idle_turns = 0;
         return;
     }
@@ -235,22 +254,22 @@ void work_list::lay_down(std::size_t at) noexcept
     those.push_back({word, seen, number});
 }
 
-work_list::doorbell& work_list::doorbell_at(const doorbell_words& words)
+work_list::shared_doorbell& work_list::doorbell_at(const doorbell_words& words)
 {
     const auto found = std::ranges::find_if(doorbells_, [&](const auto& each) { return each->words == words; });
     if (found != doorbells_.end())
         return **found;
-    return *doorbells_.emplace_back(std::make_unique<doorbell>(doorbell{.words = words}));
+    return *doorbells_.emplace_back(std::make_unique<shared_doorbell>(shared_doorbell{.words = words}));
 }
 
 void work_list::leave_doorbell(slot& of) noexcept
 {
-    doorbell* const left = std::exchange(of.rung_by, nullptr);
+    shared_doorbell* const left = std::exchange(of.rung_by, nullptr);
     if (left != nullptr && --left->queues == 0)
         std::erase_if(doorbells_, [&](const auto& each) { return each.get() == left; });
 }
 
-void work_list::reserve(std::uint32_t number, const doorbell_words& words)
+void work_list::reserve(std::uint32_t number, const tx_ring& ring)
 {
     if (!has_slot(number))
         slots_.resize(number - first_ + 1);
@@ -260,10 +279,12 @@ void work_list::reserve(std::uint32_t number, const doorbell_words& words)
     line_begin_ = 0;
     line_.resize(slots_.size());
     deadlines_.reserve(queues());
-    if (!words)
+    bells_.reserve(number - first_, ring.bell);
+    slot_of(number).bell = ring.bell;
+    if (!ring.doorbell)
         return;
     leave_doorbell(slot_of(number)); // reserved before for a queue that was never put
-    doorbell& rings = doorbell_at(words);
+    shared_doorbell& rings = doorbell_at(ring.doorbell);
     slot_of(number).rung_by = &rings;
     rings.sleepers.reserve(++rings.queues);
 }
@@ -274,6 +295,7 @@ void work_list::put(std::uint32_t number, std::unique_ptr<work_queue> queue) noe
     slot.queue = std::move(queue);
     slot.asleep = nowhere;
     slot.at_doorbell = slot.paused = slot.deferred = false;
+    bells_.add(slot.bell);
     awake_.push_back({number, 0});
 }
 
@@ -282,6 +304,7 @@ std::unique_ptr<work_queue> work_list::take(std::uint32_t number) noexcept
     rouse(number);
     std::erase_if(awake_, [&](const awake& each) { return each.number == number; });
     leave_doorbell(slot_of(number));
+    bells_.remove(std::exchange(slot_of(number).bell, {}));
     return std::move(slot_of(number).queue);
 }
 

@@ -8,6 +8,7 @@
 #include "nic/soft/engine/deadlines.hpp"
 #include "nic/soft/engine/spin.hpp"
 #include "nic/soft/engine/unit.hpp"
+#include "nic/soft/work/doorbell_watch.hpp"
 #include "nic/soft/work/work_queue.hpp"
 
 namespace weftio::nic::soft {
@@ -18,17 +19,19 @@ class work_list {
     /// @param first  the lowest number that a queue can have
     explicit work_list(std::uint32_t first = 1) noexcept : first_(first) {}
 
-    /// Doorbell records of sleeping queues polled per turn. Few in a busy turn, because 4,096 idle queues must not slow
-    /// a busy one. More after a turn that moved nothing, because such an engine may sleep between turns.
-    static constexpr std::uint32_t looks_of_a_busy_turn = 4, looks_of_an_idle_turn = 64;
+    /// Doorbell records of sleeping queues polled per turn, for commits without a push; a queue that was pushed is found
+    /// by its doorbell. Few in a busy turn, because 4,096 idle queues must not slow a busy one. More after a turn that
+    /// moved nothing, because such an engine may sleep between turns.
+    static constexpr std::uint32_t looks_of_a_busy_turn = 1, looks_of_an_idle_turn = 64;
     /// After this many turns without work a queue sleeps: only its doorbell record is polled.
     static constexpr std::uint32_t turns_awake = 256;
     /// A sleeping queue has one turn after this many polls, for work that its doorbell record does not show.
     static constexpr std::uint32_t looks_to_a_turn = 1024;
 
-    /// Send step 2: polls the doorbell records of some sleeping queues, and wakes those whose record has moved. For
-    /// queues with doorbell words, polls the words, and reads the records only after a word was rung.
-    void look_at_records(bool busy) noexcept;
+    /// Send step 2: wakes sleeping queues whose doorbell was rung, within 8 busy turns or 1 idle one. Also polls the
+    /// doorbell records of some sleeping queues, and wakes those whose record has moved. For queues with doorbell words
+    /// outside of a page, polls the words, and reads the records only after a word was rung.
+    void look_for_work(bool busy) noexcept;
     /// Send step 2: ends the waits whose deadline has come, and gives their queues the first turns, earliest deadline
     /// first. Spins when the next deadline is close, so that nothing delays it.
     void keep_deadlines(bool busy) noexcept;
@@ -56,8 +59,8 @@ class work_list {
     std::uint64_t deadline_ns() const noexcept { return deadlines_.empty() ? 0 : deadlines_.first_ns(); }
 
     /// Makes room for a queue of that number, so that the other functions allocate nothing.
-    /// @param words  doorbell words of the queue, if it has any
-    void reserve(std::uint32_t number, const doorbell_words& words = {});
+    /// @param ring  of the queue, for its doorbells
+    void reserve(std::uint32_t number, const tx_ring& ring = {});
     /// Adds a queue. @pre reserve(); no queue has that number; it is at least the first
     void put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept;
     /// Removes a queue and returns it.
@@ -90,7 +93,7 @@ class work_list {
         std::uint32_t number;
     };
     /// Doorbell words that several queues share.
-    struct doorbell {
+    struct shared_doorbell {
         doorbell_words words;
         std::uint32_t queues = 0;       ///< queues with these words
         std::vector<asleep> sleepers{}; ///< those of the queues that sleep until a word is rung
@@ -99,7 +102,9 @@ class work_list {
         std::unique_ptr<work_queue> queue;
         std::uint32_t asleep = nowhere; ///< index in asleep_, or in the sleepers of its doorbell; nowhere: it is awake
         bool at_doorbell = false;       ///< it is in the sleepers of its doorbell
-        doorbell* rung_by = nullptr;
+        shared_doorbell* rung_by = nullptr;
+        page_word bell{};     ///< its word in a doorbell page
+        bool watched = false; ///< it sleeps, and bells_ watches its word
         bool paused = false;
         bool deferred = false; ///< it is in neither awake_ nor asleep_
         bool listed = false;   ///< its number is in line_; if it is not deferred, it was recalled
@@ -110,11 +115,14 @@ class work_list {
     };
 
     void look_at(const asleep& queue, bool sweep) noexcept;
-    void look_at(const doorbell& at, bool sweep) noexcept;
+    void look_at(const shared_doorbell& at, bool sweep) noexcept;
+    void look_at_bells(bool all) noexcept;
     void wake_for_a_turn(std::uint32_t number) noexcept;
-    doorbell& doorbell_at(const doorbell_words& words);
+    shared_doorbell& doorbell_at(const doorbell_words& words);
     void leave_doorbell(slot& of) noexcept;
     bool rests(awake& each, unsigned moved, bool has_deadline) noexcept;
+    void watch(std::uint32_t number, slot& of, const work_queue::watched& record) noexcept;
+    void unwatch(std::uint32_t number, slot& of) noexcept;
     void lay_down(std::size_t awake) noexcept;
     void put_off(std::size_t awake) noexcept;
     void recall(std::uint32_t number) noexcept;
@@ -136,7 +144,8 @@ class work_list {
     std::vector<slot> slots_; ///< by number - first_
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
-    std::vector<std::unique_ptr<doorbell>> doorbells_;
+    std::vector<std::unique_ptr<shared_doorbell>> doorbells_;
+    doorbell_watch bells_;
     std::size_t asleep_at_doorbells_ = 0;
     std::size_t looked_ = 0;  ///< what was polled last: an index in asleep_ followed by doorbells_
     std::uint32_t looks_ = 0; ///< polls since a sleeping queue had a turn

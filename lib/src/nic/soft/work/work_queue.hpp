@@ -57,6 +57,8 @@ class work_queue {
     virtual unsigned turn(std::uint32_t most) = 0;
     /// Deadline of the wait that holds the queue, UTC; 0 when no wait holds it.
     virtual std::uint64_t deadline_ns() const noexcept { return 0; }
+    /// Whether a wait holds the queue, so that no entry committed from now on is executed before the deadline.
+    virtual bool waits_for_time() const noexcept { return false; }
     /// Ends the wait that holds the queue: its deadline has come.
     virtual void let_go() noexcept {}
     /// Whether the queue has no work before its doorbell record moves.
