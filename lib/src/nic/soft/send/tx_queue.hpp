@@ -88,6 +88,7 @@ class tx_queue final : public work_queue {
     void end_wait() noexcept;
     void flush_wait();
     void prepare();
+    void prefetch() const noexcept;
     void unprepare();
     bool hold_keys() noexcept;
     bool still_prepared() const noexcept;
