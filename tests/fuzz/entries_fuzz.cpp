@@ -114,8 +114,8 @@ class send_side {
         block->at.cpu = slots_.data();
         block->bytes = slots_.size();
         memory.front().block = std::move(block);
-        sender_.pulls().add(device_, std::make_unique<nic::soft::pull_lane>(copies_, std::move(memory),
-                                                                            core::undying<nic::soft::send_pool>()));
+        sender_.pulls().add(device_, std::make_unique<nic::soft::pull_stream>(copies_, std::move(memory),
+                                                                              core::undying<nic::soft::send_pool>()));
     }
     void execute(numbers in);
     std::uint64_t executed() const { return queue_.nic().enqueued.value() - queue_.nic().flushed.value(); }
@@ -139,7 +139,7 @@ class send_side {
     named_region region_at(std::size_t which) const;
 
     std::vector<std::byte> slots_ =
-        std::vector<std::byte>(std::size_t{nic::soft::pull_lane::slots} * nic::soft::pull_lane::slot_bytes);
+        std::vector<std::byte>(std::size_t{nic::soft::pull_stream::slots} * nic::soft::pull_stream::slot_bytes);
     port port_ = port::open("null", {.mode = engine_mode::inline_worker});
     nic::soft::sender& sender_ = software_nic(port_).sender();
     keys::nic_keys& keys_ = software_nic(port_).keys();

@@ -183,7 +183,7 @@ class file_side {
         auto memory = std::make_shared<devices::memory_block>(nullptr);
         memory->at.cpu = slots_.data();
         memory->bytes = slots_.size();
-        unit_.lanes().add(device_, std::make_unique<soft::file_lane>(copies_, std::move(memory)));
+        unit_.streams().add(device_, std::make_unique<soft::staging_stream>(copies_, std::move(memory)));
         for (std::size_t which = 0; which < regions_.size(); ++which)
             add_key(which);
     }
@@ -221,7 +221,7 @@ class file_side {
     bool has_room(std::uint32_t blocks) const;
 
     std::vector<std::byte> slots_ =
-        std::vector<std::byte>(std::size_t{soft::file_lane::slots} * soft::file_lane::slot_bytes);
+        std::vector<std::byte>(std::size_t{soft::staging_stream::slots} * soft::staging_stream::slot_bytes);
     keys::key_table& table_ = core::undying<keys::key_table>();
     keys::nic_keys keys_{"fuzzed files"};
     /// Stands for a device; nobody looks at it.
@@ -339,7 +339,7 @@ void file_side::end_key(std::size_t which)
         copies_->land();
         way_->end_all();
         unit_.collect();
-        unit_.lanes().end_batches();
+        unit_.streams().end_batches();
     }
     table_.release(key_[which]);
     add_key(which);

@@ -72,7 +72,7 @@ answer by_copy(const question& asked, bool source)
     put(entry, 3, pointer_to(asked));
     if (!source)
         entry.words[2 * 4] = weftio_swap32(WEFTIO_INLINE_SEGMENT | 4u);
-    const nic::soft::copy_lanes none;
+    const nic::soft::copy_streams none;
     nic::soft::copy_request request;
     const refusal why = nic::soft::read_copy(entry, keys::queue_keys(asked.keys, asked.domain), none, request);
     if (why != refusal::none)

@@ -256,7 +256,7 @@ TEST_F(Pull, ADriverThatCannotReadSlotsGetsCopies)
           send_entry({ethernet_segments(), {piece(beside, 61, 9)}})});
     other->copies->land();
     port.run_dry();
-    EXPECT_EQ(soft.sender().pulls().find(other.get())->free_slots(), nic::soft::pull_lane::slots)
+    EXPECT_EQ(soft.sender().pulls().find(other.get())->free_slots(), nic::soft::pull_stream::slots)
         << "before the driver ends";
     EXPECT_EQ(port.send_all(), (std::vector<bytes>{bytes(100, 7), bytes(61, 7)}));
     EXPECT_TRUE(conserves(queue.counters()));
@@ -276,7 +276,7 @@ TEST_F(Pull, MoreFramesThanSlotsGoWhenTheDriverGivesSomeBack)
         while (rte_mbuf* frame = port.take_mbuf())
             held.push_back(frame);
     }
-    EXPECT_EQ(held.size(), nic::soft::pull_lane::slots);
+    EXPECT_EQ(held.size(), nic::soft::pull_stream::slots);
     for (rte_mbuf* frame : held) {
         sent.push_back(copy_of(rte_pktmbuf_mtod(frame, const void*), frame->data_len));
         rte_pktmbuf_free(frame);
@@ -300,7 +300,7 @@ TEST_F(Pull, FramesThatWaitLeaveSlotsToOthers)
     push(entries);
     const auto left = software_nic(port.get()).sender().pulls().find(gpu.get())->free_slots();
     if (utc_now_ns() < deadline_ns) { // else it has sent some already
-        EXPECT_EQ(left, nic::soft::pull_lane::slots - 16);
+        EXPECT_EQ(left, nic::soft::pull_stream::slots - 16);
     }
     std::vector<bytes> sent;
     EXPECT_TRUE(eventually([&] {
@@ -364,7 +364,7 @@ TEST_F(Pull, AFrameWhoseNearPieceHasGoneFailsAndGivesItsSlotBack)
     EXPECT_TRUE(conserves(queue.counters()));
     copies.land();
     port.run_dry();
-    EXPECT_EQ(software_nic(port.get()).sender().pulls().find(gpu.get())->free_slots(), nic::soft::pull_lane::slots);
+    EXPECT_EQ(software_nic(port.get()).sender().pulls().find(gpu.get())->free_slots(), nic::soft::pull_stream::slots);
 }
 
 TEST_F(Pull, AStoppedQueueGivesItsSlotsBack)
@@ -379,15 +379,15 @@ TEST_F(Pull, AStoppedQueueGivesItsSlotsBack)
     copies.land();
     push({send_entry({ethernet_segments(), {far_piece(60, 77)}})});
     EXPECT_EQ(land(), std::vector<bytes>{there_at(77, 60)});
-    auto& lanes = software_nic(port.get()).sender().pulls();
+    auto& streams = software_nic(port.get()).sender().pulls();
     port.run_dry();
-    EXPECT_EQ(lanes.find(gpu.get())->free_slots(), nic::soft::pull_lane::slots);
+    EXPECT_EQ(streams.find(gpu.get())->free_slots(), nic::soft::pull_stream::slots);
 }
 
 /// What is under way to a slot would destroy what the CPU has written there since.
 TEST_F(Pull, ASlotIsTakenAgainWhenNothingIsUnderWayToIt)
 {
-    for (std::uint32_t slot = 0; slot < nic::soft::pull_lane::slots; ++slot) {
+    for (std::uint32_t slot = 0; slot < nic::soft::pull_stream::slots; ++slot) {
         push({send_entry({ethernet_segments(), {far_piece(60, slot)}})});
         queue.reset();
         raw = raw_queue(queue);

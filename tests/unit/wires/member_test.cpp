@@ -176,8 +176,8 @@ TEST_F(Wire, IsAsAModelSays)
     std::uint64_t full = 0, received = 0;
     const auto taken = [&](unsigned at, const frame& got) { // from the one sender whose next frame it is
         for (unsigned from = 0; from != count; ++from)
-            if (auto& lane = model[{from, at}]; !lane.empty() && lane.front() == got)
-                return lane.pop_front(), true;
+            if (auto& channel = model[{from, at}]; !channel.empty() && channel.front() == got)
+                return channel.pop_front(), true;
         return false;
     };
     for (std::uint64_t number = 0; number != 30'000; ++number) {

@@ -92,7 +92,7 @@ bool file_work::take_up()
     }
     if (reason == refusal::none)
         reason = read_file_entry(entry_, files_, keys_, request_);
-    if (reason == refusal::none && request_.device && !unit_.lanes().find(request_.device))
+    if (reason == refusal::none && request_.device && !unit_.streams().find(request_.device))
         reason = refusal::out_of_reach;
     if (reason == refusal::none && files_.strict() && request_.fall() != file_fall::none)
         return refuse_fall();
@@ -151,9 +151,9 @@ bool file_work::still_may()
 
 /// Length of the next part. Parts end at page boundaries of the file. With O_DIRECT, unaligned edges are separate
 /// parts.
-std::uint32_t file_work::next_part_bytes(const file_lane* lane) const noexcept
+std::uint32_t file_work::next_part_bytes(const staging_stream* stream) const noexcept
 {
-    const std::uint32_t most = lane ? file_lane::slot_bytes : part_bytes, align = request_.align();
+    const std::uint32_t most = stream ? staging_stream::slot_bytes : part_bytes, align = request_.align();
     const std::uint64_t offset = request_.offset + begun_, rest = request_.bytes - begun_;
     if (offset % align != 0)
         return static_cast<std::uint32_t>(std::min(rest, page_bytes - offset % page_bytes));
@@ -161,7 +161,7 @@ std::uint32_t file_work::next_part_bytes(const file_lane* lane) const noexcept
     return static_cast<std::uint32_t>(bytes > align ? bytes - bytes % align : bytes);
 }
 
-file_part file_work::next_part(file_lane* lane, std::uint32_t bytes)
+file_part file_work::next_part(staging_stream* stream, std::uint32_t bytes)
 {
     std::byte* const at = request_.at ? request_.at + begun_ : nullptr;
     file_part part{.queue = this,
@@ -171,10 +171,10 @@ file_part file_work::next_part(file_lane* lane, std::uint32_t bytes)
                    .offset = request_.offset + begun_,
                    .begin = begun_,
                    .bytes = bytes,
-                   .address = lane ? nullptr : at,
+                   .address = stream ? nullptr : at,
                    .key = request_.memory_key,
-                   .lane = lane,
-                   .device = lane ? at : nullptr};
+                   .stream = stream,
+                   .device = stream ? at : nullptr};
     part.file.descriptor = request_.descriptor_for(part.offset, bytes, part.address); // slots are aligned
     if (part.file.descriptor != request_.file.descriptor)
         part.file.name = part.file.direct->name_of(part.file.descriptor);
@@ -207,15 +207,15 @@ bool file_work::read_now(budget& left)
 /// Begins parts of the entry in progress, as many as may be in flight. Returns whether all of it has begun.
 bool file_work::begin_parts(budget& left)
 {
-    file_lane* const lane = request_.device ? unit_.lanes().find(request_.device) : nullptr;
+    staging_stream* const stream = request_.device ? unit_.streams().find(request_.device) : nullptr;
     const std::uint32_t index = next_;
     if (left.bytes != 0 && read_now(left))
         return true;
     do {
-        const std::uint32_t bytes = next_part_bytes(lane);
+        const std::uint32_t bytes = next_part_bytes(stream);
         if (left.parts == 0 || left.bytes == 0 || parts_ == most_parts || (parts_ != 0 && bytes_ + bytes > most_bytes))
             return false;
-        if (!unit_.begin(next_part(lane, bytes)))
+        if (!unit_.begin(next_part(stream, bytes)))
             return false;
         --left.parts;
         left.bytes -= std::min<std::uint64_t>(left.bytes, bytes);

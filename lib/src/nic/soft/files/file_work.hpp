@@ -83,8 +83,8 @@ class file_work final : public work_queue {
     bool still_may();
     bool begin_parts(budget& left);
     bool read_now(budget& left);
-    std::uint32_t next_part_bytes(const file_lane* lane) const noexcept;
-    file_part next_part(file_lane* lane, std::uint32_t bytes);
+    std::uint32_t next_part_bytes(const staging_stream* stream) const noexcept;
+    file_part next_part(staging_stream* stream, std::uint32_t bytes);
     void close_entry(refusal reason);
     void finish(std::uint32_t index);
     void finish_failed(std::uint32_t index);

@@ -13,9 +13,9 @@ namespace weftio::nic::soft {
 
 /// Copies between the device's memory and any other memory, in order. The copies that one turn starts are one batch.
 /// Belongs to one engine.
-class copy_lane {
+class copy_stream {
  public:
-    explicit copy_lane(std::shared_ptr<devices::copy_queue> copies) : copies_(std::move(copies)) {}
+    explicit copy_stream(std::shared_ptr<devices::copy_queue> copies) : copies_(std::move(copies)) {}
 
     void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
     {
@@ -59,6 +59,6 @@ class copy_lane {
     std::uint64_t landed_ = 0; ///< batches, as last seen
 };
 
-using copy_lanes = by_device<copy_lane>;
+using copy_streams = by_device<copy_stream>;
 
 } // namespace weftio::nic::soft

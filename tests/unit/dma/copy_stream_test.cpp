@@ -29,7 +29,7 @@ class Lane : public testing::Test {
     static constexpr std::uint32_t entries = 64, few = 4; ///< of a turn
     /// The most that a turn of few entries fills or copies within a device.
     static constexpr std::size_t part =
-        few * nic::soft::copy_work::bytes_by_lane * nic::soft::copy_work::bytes_within_per_byte;
+        few * nic::soft::copy_work::bytes_by_stream * nic::soft::copy_work::bytes_within_per_byte;
 
     void copy(const weftio_dev_buf& from, const weftio_dev_buf& to, std::size_t count = bytes) const
     {
@@ -47,7 +47,7 @@ class Lane : public testing::Test {
     {
         soft.engine().between_turns([&] {
             soft.queues().turn(most);
-            soft.lanes().end_batches();
+            soft.streams().end_batches();
         });
     }
     std::uint64_t copied() const { return queue.counters().copied; }
