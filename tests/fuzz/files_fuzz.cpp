@@ -32,7 +32,7 @@ constexpr std::uint32_t lasting_file = 1, ending_file = 2, direct_file = 3;
 constexpr std::uint32_t files_align = 512;
 
 /// Takes ios, checks them, and ends them as the input says.
-class played_way final : public storage::way {
+class fake_way final : public storage::way {
  public:
     bool submit(const storage::io& io) override
     {
@@ -89,7 +89,7 @@ class played_way final : public storage::way {
 };
 
 /// Three files; one of them ends, and one was opened with O_DIRECT.
-class played_files final : public soft::file_keys {
+class fake_files final : public soft::file_keys {
  public:
     bool find(std::uint32_t key, soft::held_file& out) const noexcept override
     {
@@ -240,8 +240,8 @@ class file_side {
                         .to_device = reinterpret_cast<std::uint64_t>(far_.kernel()) - far_base,
                         .bytes = far_.bytes()}};
     std::array<std::uint32_t, 4> key_{};
-    played_files files_;
-    played_way* const way_ = new played_way;
+    fake_files files_;
+    fake_way* const way_ = new fake_way;
     soft::file_unit unit_{std::unique_ptr<storage::way>(way_)};
     guarded_ring ring_, neighbors_ring_;
     soft::file_work *const work_ = add(ring_, 1), *const neighbor_ = add(neighbors_ring_, 2);

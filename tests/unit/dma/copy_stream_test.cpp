@@ -12,7 +12,7 @@
 
 #include "dma_fixture.hpp"
 #include "nic/soft/dma/soft_dma.hpp"
-#include "unit/device/far_device.hpp"
+#include "unit/device/fake_gpu.hpp"
 
 namespace weftio::test {
 
@@ -60,11 +60,11 @@ class Lane : public testing::Test {
     dma_engine engine{{.mode = engine_mode::inline_worker}};
     nic::soft::soft_dma& soft = dynamic_cast<nic::soft::soft_dma&>(detail::internals::backend(engine));
     device cpu = device::open("cpu");
-    std::shared_ptr<far_device> gpu = std::make_shared<far_device>();
+    std::shared_ptr<fake_gpu> gpu = std::make_shared<fake_gpu>();
     slow_copies& copies = *gpu->copies;
     dma_queue queue{engine, cpu, {.entries = 64}};
     modelled_memory here{engine, cpu, bytes};
-    far_memory there{engine, gpu, bytes}, beside{engine, gpu, bytes};
+    fake_gpu_memory there{engine, gpu, bytes}, beside{engine, gpu, bytes};
 };
 
 } // namespace
@@ -153,8 +153,8 @@ TEST_F(Lane, GathersWhatComesWhileBatchesAreUnderWay)
 
 TEST_F(Lane, LongCopiesAreDoneInParts)
 {
-    far_memory one(engine, gpu, 2 * part + 100);
-    far_memory other(engine, gpu, 2 * part + 100);
+    fake_gpu_memory one(engine, gpu, 2 * part + 100);
+    fake_gpu_memory other(engine, gpu, 2 * part + 100);
     for (std::size_t at = 0; at < one.model.size(); ++at)
         one.model[at] = std::byte{static_cast<std::uint8_t>(1 + at % 4)};
     dma_queue neighbor(engine, cpu, {.entries = 64});
@@ -184,7 +184,7 @@ TEST_F(Lane, LongCopiesAreDoneInParts)
 /// What crosses a bus takes longer.
 TEST_F(Lane, PartsThatCrossABusAreShorter)
 {
-    far_memory one(engine, gpu, part);
+    fake_gpu_memory one(engine, gpu, part);
     modelled_memory other(engine, cpu, part);
     copy(one.buffer(), other.buffer(), part);
     commit();
@@ -251,7 +251,7 @@ TEST_F(Lane, ADeviceThatFailsFailsWhatHasNotLanded)
 
 TEST_F(Lane, ADeviceThatFailsAmidACopyFailsIt)
 {
-    far_memory one(engine, gpu, 2 * part);
+    fake_gpu_memory one(engine, gpu, 2 * part);
     ASSERT_EQ(weftio_dev_dma_fill(queue.handle(), 0, one.buffer(), 0, 2 * part, 0), WEFTIO_DEV_OK);
     copy(here.buffer(), there.buffer());
     commit();
@@ -268,8 +268,8 @@ TEST_F(Lane, ADeviceThatFailsAmidACopyFailsIt)
 /// A part of a copy that will not go on is under way: its completion, which says that the bytes are left alone, waits.
 TEST_F(Lane, ACopyThatFailsHalfDoneCompletesWhenItsPartHasLanded)
 {
-    far_memory one(engine, gpu, 2 * part);
-    auto gone = std::make_unique<far_memory>(engine, gpu, 2 * part);
+    fake_gpu_memory one(engine, gpu, 2 * part);
+    auto gone = std::make_unique<fake_gpu_memory>(engine, gpu, 2 * part);
     copy(gone->buffer(), one.buffer(), 2 * part);
     commit();
     turn(few);
@@ -290,10 +290,10 @@ TEST_F(Lane, ACopyThatFailsHalfDoneCompletesWhenItsPartHasLanded)
 TEST(EngineInATurn, OutlivesAThreadThatIsCancelledWhileItWaits)
 {
     const device cpu = device::open("cpu");
-    auto gpu = std::make_shared<far_device>();
+    auto gpu = std::make_shared<fake_gpu>();
     const dma_engine engine;
     dma_queue queue(engine, cpu);
-    far_memory there(engine, gpu, 64);
+    fake_gpu_memory there(engine, gpu, 64);
     std::promise<void> begun, go_on;
     gpu->copies->before_copy = [&] {
         begun.set_value();

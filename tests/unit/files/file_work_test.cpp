@@ -28,7 +28,7 @@ using storage::io;
 using storage::io_done;
 
 /// Takes what it is given, and ends it when the test says so.
-class played_way final : public storage::way {
+class fake_way final : public storage::way {
  public:
     bool submit(const io& io) override
     {
@@ -155,7 +155,7 @@ class FileWork : public testing::Test {
 
     FileWork()
     {
-        auto made = std::make_unique<played_way>();
+        auto made = std::make_unique<fake_way>();
         way = made.get();
         unit = std::make_unique<soft::file_unit>(std::move(made));
         key = table().add({.cpu = memory.data(),
@@ -201,7 +201,7 @@ class FileWork : public testing::Test {
     std::uint32_t key = 0;
     keys::nic_keys keys{"test"};
     two_files files;
-    played_way* way = nullptr;
+    fake_way* way = nullptr;
     ring_of_files ring{1}, neighbor{2};
     std::unique_ptr<soft::file_unit> unit;
     soft::file_work *work = nullptr, *neighbors = nullptr;

@@ -20,7 +20,7 @@ TEST(PortCounters, AreOfOneMomentWhileEnginesWork)
     flow everything(port, {}, flow_action::to(queue));
     std::atomic<bool> ending{false};
     std::thread kernel([&] {
-        for (played_kernel kernel(queue); !ending;)
+        for (fake_kernel kernel(queue); !ending;)
             kernel.release(static_cast<std::uint32_t>(kernel.receive().size()));
     });
     auto look_often = [&] {

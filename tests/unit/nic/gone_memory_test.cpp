@@ -43,7 +43,7 @@ TEST_P(GoneSlots, StopTheirQueueOnly)
     const flow rule(port.get(), GetParam().all_to_it ? flow_match{} : flow_match{.ether_type = 0x88b5},
                     flow_action::to(queue), 1);
     const flow rest(port.get(), {}, flow_action::to(neighbor), 9);
-    played_kernel kernel(queue), beside(neighbor);
+    fake_kernel kernel(queue), beside(neighbor);
     for (std::uint32_t number = 0; number < 10; ++number)
         ASSERT_TRUE(port.send(numbered_frame(number, 60 + 40 * number)));
     port.run_dry();

@@ -13,7 +13,7 @@ TEST(ReceiveIndices, GoRoundTheDoorbellRecordManyTimes)
     injected_port port;
     eth_rxq queue(port.get(), cpu, {.packets = 64, .max_packet_bytes = 64});
     flow everything(port.get(), {}, flow_action::to(queue));
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     constexpr std::uint32_t total = 65536 * 4 + 1000;
     std::uint32_t sent = 0, seen = 0;
     while (seen < total) {
@@ -33,7 +33,7 @@ TEST(ReceiveIndices, GoRoundTheDoorbellRecordWithTheDeepestRing)
     injected_port port({.mode = engine_mode::inline_worker, .hold_when_full = port_options::hold::on});
     eth_rxq queue(port.get(), cpu, {.packets = 32768, .max_packet_bytes = 64});
     flow everything(port.get(), {}, flow_action::to(queue));
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     std::uint32_t sent = 0, seen = 0;
     for (std::uint32_t filling = 32768; sent < 32768 * 5; filling = 32768) {
         for (; filling != 0; --filling) { // to the brim, so that record - filled is 0 and 32768 in turn

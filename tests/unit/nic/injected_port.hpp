@@ -60,9 +60,9 @@ class injected_port {
 void stamp(rte_mbuf& mbuf, std::uint64_t driver_time);
 
 /// A fake kernel: uses a queue by the device functions from the test's thread.
-class played_kernel {
+class fake_kernel {
  public:
-    explicit played_kernel(const eth_rxq& queue) : rxq_(queue.handle()) {}
+    explicit fake_kernel(const eth_rxq& queue) : rxq_(queue.handle()) {}
 
     /// Receives the packets that have arrived, at most `most` (0: all). Does not wait; in inline mode it runs the
     /// engine.

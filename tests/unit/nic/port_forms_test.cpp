@@ -310,7 +310,7 @@ std::uint32_t cross(const port& from, const port& to, std::uint32_t count)
     buf_arr frames(from, cpu, {.count = 32, .buffer_bytes = 60});
     eth_rxq in(to, cpu);
     flow numbered(to, {.ether_type = 0x88b5}, flow_action::to(in));
-    played_kernel kernel(in);
+    fake_kernel kernel(in);
     for (std::uint32_t at = 0; at < 32; ++at)
         std::ranges::copy(numbered_frame(at), static_cast<std::uint8_t*>(frames.cpu_address(at)));
     std::uint32_t came = 0;

@@ -106,7 +106,7 @@ TEST_F(TwoEngines, HoldWhatIsOnItsWayFromOneToTheOther)
     run_dry(0);
     EXPECT_EQ(port.counters().held, 0u);
     EXPECT_EQ(port.counters().received_bytes, 600u);
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     std::uint32_t next = 0;
     for (const weftio_dev_packet& packet : kernel.receive()) {
         EXPECT_TRUE(is_intact(packet));
@@ -119,7 +119,7 @@ TEST_F(TwoEngines, TellAQueueTheSameOfAPacketWhereverItArrived)
 {
     eth_rxq queue(port.get(), cpu, {.engine = 0});
     flow rule(port.get(), {.ip_protocol = 17}, flow_action::rss({&queue}));
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     weftio_dev_packet packets[2];
     for (unsigned arrived = 0; arrived < 2; ++arrived) {
         rte_mbuf* mbuf = port.make(frames::udp4(1000, 2000));
@@ -226,7 +226,7 @@ TEST(HeldInboxes, LoseNothingAndKeepTheOrder)
     injected_port port({.mode = engine_mode::inline_worker, .engines = 2, .hold_when_full = port_options::hold::on});
     eth_rxq queue(port.get(), cpu, {.packets = depth, .engine = 0});
     flow rule(port.get(), {}, flow_action::to(queue));
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     constexpr std::uint32_t sent = 3000; // more than the inbox holds
     for (std::uint32_t number = 0; number < sent; ++number)
         ASSERT_TRUE(port.send(numbered_frame(number), 1));
@@ -330,7 +330,7 @@ class receiving_kernel {
  private:
     void run(const std::stop_token& end)
     {
-        played_kernel kernel(queue_);
+        fake_kernel kernel(queue_);
         while (!end.stop_requested()) {
             std::vector<weftio_dev_packet> packets = kernel.receive();
             for (const weftio_dev_packet& packet : packets)

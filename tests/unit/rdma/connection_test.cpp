@@ -25,7 +25,7 @@ class RdmaEnds : public testing::TestWithParam<ends_at> {
     }
 
     two_ends ends{GetParam()};
-    played_pair &a = ends.queue(0), &b = ends.queue(1);
+    fake_pair &a = ends.queue(0), &b = ends.queue(1);
     end_memory &near = ends.memory(0), &far = ends.memory(1);
 };
 
@@ -245,11 +245,11 @@ TEST_P(RdmaEnds, WakesAPeerThatHasLongSlept)
 TEST_P(RdmaEnds, SharesATurnWithItsNeighbors)
 {
     ends.connect();
-    played_pair other(ends.at(0));
+    fake_pair other(ends.at(0));
     nic::rdma_connection to = ends.connection(0);
     to.ours.queue = other.number();
     other.nic().connect(to);
-    for (played_pair* each : {&a, &other}) {
+    for (fake_pair* each : {&a, &other}) {
         each->post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
         each->post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
         each->push();
@@ -264,7 +264,7 @@ TEST_P(RdmaEnds, SharesATurnWithItsNeighbors)
 TEST_P(RdmaEnds, SendsAPacketATurnWhileANeighborIsInAHurry)
 {
     ends.connect();
-    played_pair here(ends.at(0)), there(ends.at(1));
+    fake_pair here(ends.at(0)), there(ends.at(1));
     nic::rdma_connection to = ends.connection(0), back = ends.connection(1);
     back.theirs.queue = to.ours.queue = here.number();
     to.theirs.queue = back.ours.queue = there.number();
@@ -312,15 +312,15 @@ TEST_P(RdmaEnds, CopiesWithoutPacketsFromMemoryToMemoryOfOnePort)
 
 TEST_P(RdmaEnds, LeavesNobodyWithoutRoom)
 {
-    std::vector<std::unique_ptr<played_pair>> pairs;
+    std::vector<std::unique_ptr<fake_pair>> pairs;
     for (unsigned pair = 0; pair < 16; ++pair) {
         for (unsigned end = 0; end < 2; ++end)
-            ends.queues[end] = std::make_unique<played_pair>(ends.at(end));
+            ends.queues[end] = std::make_unique<fake_pair>(ends.at(end));
         ends.connect();
         for (unsigned entry = 0; entry < 60; ++entry)
             ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
         ends.queue(0).push();
-        for (std::unique_ptr<played_pair>& each : ends.queues)
+        for (std::unique_ptr<fake_pair>& each : ends.queues)
             pairs.push_back(std::move(each));
     }
     for (unsigned turns = 0; turns < 60; ++turns) {
@@ -333,7 +333,7 @@ TEST_P(RdmaEnds, LeavesNobodyWithoutRoom)
     }
     pairs.clear();
     for (unsigned end = 0; end < 2; ++end)
-        ends.queues[end] = std::make_unique<played_pair>(ends.at(end));
+        ends.queues[end] = std::make_unique<fake_pair>(ends.at(end));
 }
 
 TEST_P(RdmaEnds, BeginsAgainWhenItIsReset)

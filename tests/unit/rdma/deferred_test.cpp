@@ -24,7 +24,7 @@ struct pair_of_one_port {
         near.nic().connect(to);
         end.nic().connect(back);
     }
-    played_pair near, end;
+    fake_pair near, end;
 };
 
 /// Copiers, which have many long messages to move, and one in a hurry, which writes 8 bytes, waits, and writes again.
@@ -67,7 +67,7 @@ class RdmaDeferred : public testing::TestWithParam<std::uint32_t> {
     /// Of those ends that copy.
     std::uint64_t turns_of(const pair_of_one_port& pair)
     {
-        const auto of = [&](const played_pair& end) { return ends.unit(0).find(end.number())->turns.value(); };
+        const auto of = [&](const fake_pair& end) { return ends.unit(0).find(end.number())->turns.value(); };
         return of(pair.near) + (GetParam() == WEFTIO_OPCODE_RDMA_READ ? of(pair.end) : 0);
     }
     std::vector<std::uint64_t> turns_of_all()

@@ -35,7 +35,7 @@ class RdmaDump : public testing::Test {
     }
 
     two_ends ends{false};
-    played_pair &a = ends.queue(0), &b = ends.queue(1);
+    fake_pair &a = ends.queue(0), &b = ends.queue(1);
 };
 
 } // namespace

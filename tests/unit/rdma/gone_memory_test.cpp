@@ -32,7 +32,7 @@ class RdmaGone : public testing::TestWithParam<gone_case> {
     RdmaGone()
     {
         for (unsigned end = 0; end < 2; ++end)
-            others[end] = std::make_unique<played_pair>(ends.at(end), 64, 64);
+            others[end] = std::make_unique<fake_pair>(ends.at(end), 64, 64);
         ends.connect();
         ends.queues.swap(others);
         ends.connect();
@@ -81,8 +81,8 @@ class RdmaGone : public testing::TestWithParam<gone_case> {
     }
 
     two_ends ends{GetParam().one_port};
-    played_pair &a = ends.queue(0), &b = ends.queue(1);
-    std::array<std::unique_ptr<played_pair>, 2> others;
+    fake_pair &a = ends.queue(0), &b = ends.queue(1);
+    std::array<std::unique_ptr<fake_pair>, 2> others;
     end_memory &near = ends.memory(0), &far = ends.memory(1);
     fleeting_end ours{GetParam().way, ends.at(0), ends.cpu}, theirs{GetParam().way, ends.at(1), ends.cpu};
 };

@@ -87,7 +87,7 @@ class RdmaRefusal : public testing::Test {
     }
 
     two_ends ends{false};
-    played_pair &a = ends.queue(0), &b = ends.queue(1);
+    fake_pair &a = ends.queue(0), &b = ends.queue(1);
     end_memory &near = ends.memory(0), &far = ends.memory(1);
     std::vector<std::uint8_t> before, ours;
 };
@@ -533,13 +533,13 @@ TEST_F(RdmaRefusal, TakesNothingFromTheDriverOnceAllAreClosed)
 TEST(RdmaPort, LetsNumbersRest)
 {
     const port wire = port::open("loopback", {.mode = engine_mode::inline_worker});
-    std::uint32_t before = played_pair(wire).number();
-    const played_pair kept(wire);
+    std::uint32_t before = fake_pair(wire).number();
+    const fake_pair kept(wire);
     EXPECT_EQ(kept.number(), before + 1);
     before = kept.number();
     constexpr std::uint32_t first = dpdk::wire::least_queue_number, last = first + dpdk::wire::queue_numbers - 1;
     for (std::uint32_t made = 0; made < last; ++made) {
-        const std::uint32_t number = played_pair(wire).number();
+        const std::uint32_t number = fake_pair(wire).number();
         ASSERT_NE(number, kept.number());
         ASSERT_TRUE(number == before + 1 || (number > before && number == kept.number() + 1) ||
                     (before == last && number == first))
@@ -561,9 +561,9 @@ TEST(RdmaPort, RefusesWhatItCannotDo)
         }
     };
     const port capture = port::open("pcap:builtin");
-    refused([&] { played_pair pair(capture); }, errc::not_supported, "sends nowhere");
+    refused([&] { fake_pair pair(capture); }, errc::not_supported, "sends nowhere");
     const port several = port::open("null", {.engines = 2});
-    refused([&] { played_pair pair(several); }, errc::not_supported, "has 2 engines");
+    refused([&] { fake_pair pair(several); }, errc::not_supported, "has 2 engines");
     two_ends ends(true);
     nic::rdma_connection to = ends.connection(0);
     to.path_mtu = 4096;

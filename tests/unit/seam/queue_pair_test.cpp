@@ -298,7 +298,7 @@ TEST_P(EveryNicForeign, CodeSendsWritesReadsAndReceivesThroughRingsOfItsOwn)
     constexpr std::uint32_t rounds = 1000;
     ends.game().rounds = rounds;
     foreign_play(&ends.game());
-    ends.expect_as_played(rounds);
+    ends.expect_as_simulated(rounds);
     EXPECT_EQ(ends.pair(0).counters().done, rounds);
 }
 
@@ -318,7 +318,7 @@ TEST_P(EveryNicForeign, ReceivesAreFlushedAndAllGoesOnBehindAReset)
     }
     game.rounds = 100;
     foreign_play(&game);
-    ends.expect_as_played(100);
+    ends.expect_as_simulated(100);
 }
 
 TEST_P(EveryNicForeign, TellsOnceOfACompletionThatWasAskedFor)
