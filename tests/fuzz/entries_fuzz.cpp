@@ -162,7 +162,7 @@ class send_side {
                         .bytes = far_.bytes()}};
     std::array<std::uint32_t, 4> key_{add_key(0), add_key(1), add_key(lasting), add_key(far)};
     guarded_queue queue_{sender_}, neighbor_{sender_};
-    std::uint64_t failures_told_ = 0;
+    std::uint64_t failures_reported_ = 0;
 };
 
 named_region send_side::region_at(std::size_t which) const
@@ -179,7 +179,7 @@ unsigned send_side::turn(std::uint32_t most)
     for (nic::soft::send_event event; queue_.nic().events().get(event);)
         if (event.reason != refusal::none) {
             expect(std::strcmp(explain(event.reason), "unknown reason") != 0, "a failure has words");
-            ++failures_told_;
+            ++failures_reported_;
         }
     return moved;
 }
@@ -395,7 +395,7 @@ void send_side::execute(numbers in)
     reset(starts[neighbor_.next() % 4]);
     expect(wire_.taken() == queue_.nic().sent.value() + neighbor_.nic().sent.value(),
            "sent is what the driver has taken");
-    expect(failures_told_ == queue_.nic().failed_entries.value(), "every failure is told");
+    expect(failures_reported_ == queue_.nic().failed_entries.value(), "every failure is told");
 }
 
 /// The last thing: the port is gone with an entry on its way, and queues go too.

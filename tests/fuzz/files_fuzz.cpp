@@ -246,7 +246,7 @@ class file_side {
     guarded_ring ring_, neighbors_ring_;
     soft::file_work *const work_ = add(ring_, 1), *const neighbor_ = add(neighbors_ring_, 2);
     bool slow_ = false; ///< copies land only when the input says so
-    std::uint64_t failures_told_ = 0;
+    std::uint64_t failures_reported_ = 0;
 };
 
 unsigned file_side::turn(std::uint32_t most)
@@ -257,7 +257,7 @@ unsigned file_side::turn(std::uint32_t most)
     for (soft::send_event event; work_->events().get(event);)
         if (event.reason != refusal::none) {
             expect(std::strcmp(explain(event.reason), "unknown reason") != 0, "a failure has words");
-            ++failures_told_;
+            ++failures_reported_;
         }
     return moved;
 }
@@ -438,7 +438,7 @@ void file_side::execute(numbers in)
     settle();
     expect(neighbor_->read.value() == neighbors + 1 && !neighbor_->failed(), "the neighbor reads its bytes");
     reset(true);
-    expect(failures_told_ == work_->failed_entries.value(), "every failure is told");
+    expect(failures_reported_ == work_->failed_entries.value(), "every failure is told");
 }
 
 /// Tells at the end what was executed. Entries that were flushed, which nobody reads, do not count.

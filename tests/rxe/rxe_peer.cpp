@@ -81,7 +81,7 @@ class peer {
         (this->*(asks_ ? found->second.ask : found->second.answer))();
         std::this_thread::sleep_for(100ms);
         tcp_.meet();
-        told();
+        report_failures();
         queue_.reset();
         return true;
     }
@@ -164,8 +164,8 @@ class peer {
         if (syndrome == 0)
             return;
         test::eventually([&] { return listen(), !failures_.empty(); });
-        const unsigned told = failures_.empty() ? 0u : failures_.back().syndrome;
-        expect(told == syndrome, fmt::format("{}: syndrome {:#04x} in place of {:#04x}", what, told, syndrome));
+        const unsigned reported = failures_.empty() ? 0u : failures_.back().syndrome;
+        expect(reported == syndrome, fmt::format("{}: syndrome {:#04x} in place of {:#04x}", what, reported, syndrome));
     }
     void writes(const char* what, std::uint64_t to, std::uint64_t bytes)
     {
@@ -376,7 +376,7 @@ class peer {
     }
 
     /// Prints the failures that were reported to the host, and checks that the counters match each other.
-    void told()
+    void report_failures()
     {
         listen();
         for (const send_failure& failure : failures_)

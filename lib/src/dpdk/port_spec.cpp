@@ -102,10 +102,10 @@ bool is_virtual(const std::string& name) noexcept
     name.copy(request.ifr_name, IFNAMSIZ - 1);
     request.ifr_data = reinterpret_cast<char*>(&says);
     const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const bool told = socket >= 0 && ::ioctl(socket, SIOCETHTOOL, &request) == 0;
+    const bool answered = socket >= 0 && ::ioctl(socket, SIOCETHTOOL, &request) == 0;
     if (socket >= 0)
         close(socket);
-    return told && says.bus_info[0] == 0;
+    return answered && says.bus_info[0] == 0;
 }
 
 /// Length of a frame in AF_PACKET's rings so that packets of `mtu` bytes fit with their headers: a power of two that

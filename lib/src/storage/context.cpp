@@ -230,8 +230,8 @@ void context::account(io::kind what, const file_result& result, const measured& 
 try {
     counts.add(what, result, how);
     const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(result.fall);
-    if (result.fall != file_fall::none && (told_falls_.load(std::memory_order_relaxed) & bit) == 0 &&
-        (told_falls_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+    if (result.fall != file_fall::none && (logged_falls_.load(std::memory_order_relaxed) & bit) == 0 &&
+        (logged_falls_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
         log(log_level::info, fmt::format("weftio: files: {}: {}; this is logged once and counted from now on",
                                          to_string(result.fall), explanation_of(result.fall)));
     if (settings.log == logging_level::trace)

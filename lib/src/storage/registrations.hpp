@@ -64,7 +64,7 @@ class registrations {
     live_statistics::of_rings& counts_;
     std::vector<ring*> rings_;
     std::unordered_map<std::uint64_t, range> memories_;
-    bool told_ = false;
+    bool logged_ = false;
 };
 
 } // namespace weftio::storage

@@ -129,7 +129,7 @@ bool member::make_channel(unsigned slot, receiver& to) noexcept
     }
     const int why = errno;
     to.no_memory_until_ns = now_ns + memory_again_ns;
-    if (!std::exchange(told_of_memory_, true))
+    if (!std::exchange(logged_no_memory_, true))
         core::log_or_lose(log_level::warning, [&] {
             return fmt::format("weftio: {}: frames to member {} are dropped: {} has no room for {} KiB more ({}); make "
                                "its folder larger (\"docker run --shm-size 1g\")",

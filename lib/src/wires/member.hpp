@@ -101,7 +101,7 @@ class member {
     std::array<receiver, most_members> to_{};
     std::uint64_t unpublished_ = 0;  ///< channels with frames that were put, a bit for each receiver
     std::uint64_t looked_at_ns_ = 0; ///< when receivers were looked after
-    bool told_of_memory_ = false;
+    bool logged_no_memory_ = false;
     std::array<channel_in, most_members> from_{};
     std::uint64_t pending_ = 0;  ///< channels that may have frames, a bit for each sender
     std::uint64_t taken_of_ = 0; ///< channels of which frames were taken

@@ -85,13 +85,13 @@ context::context(node& device, int flags) : of(device), node_end_(make_connectio
 context::~context()
 {
     look(); // for the log: a program often ends right after a failure
-    std::vector<std::shared_ptr<channel>> told;
+    std::vector<std::shared_ptr<channel>> notified;
     {
         const std::scoped_lock lock(mutex);
         for (const auto& [number, each] : channels)
-            told.push_back(each);
+            notified.push_back(each);
     }
-    for (const auto& each : told) // not with the mutex held, for which the watched function may wait
+    for (const auto& each : notified) // not with the mutex held, for which the watched function may wait
         of.events.forget(each->events.ours());
     const std::scoped_lock lock(mutex);
     pairs.clear();

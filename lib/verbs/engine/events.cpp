@@ -76,9 +76,9 @@ void tell_failure(context& in, pair& of, const send_failure& why)
 
 void look_for_overrun(context& in, completions& of)
 {
-    if (of.overrun_told || !of.queue->overrun())
+    if (of.overrun_reported || !of.queue->overrun())
         return;
-    of.overrun_told = true;
+    of.overrun_reported = true;
     tell(in, of, event_type::cq_err);
 }
 
@@ -143,9 +143,9 @@ void enter_state(context& in, pair& of, bool tells_drained)
     look_for_events(in, of);
 }
 
-std::uint32_t end_events(context& in, std::uint32_t told, std::uint64_t user_handle)
+std::uint32_t end_events(context& in, std::uint32_t reported, std::uint64_t user_handle)
 {
-    return told - std::min(told, in.asynchronous->withdraw(user_handle));
+    return reported - std::min(reported, in.asynchronous->withdraw(user_handle));
 }
 
 } // namespace weftio::verbs

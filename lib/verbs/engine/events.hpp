@@ -20,7 +20,7 @@ void leave_state(context& in, pair& of, rdma_state to);
 void enter_state(context& in, pair& of, bool tells_drained);
 
 /// Withdraws the unread asynchronous events about an object. Returns how many the program has read or is about to read.
-/// @param told  events sent about it  @param user_handle  names it in events
-std::uint32_t end_events(context& in, std::uint32_t told, std::uint64_t user_handle);
+/// @param reported  events sent about it  @param user_handle  names it in events
+std::uint32_t end_events(context& in, std::uint32_t reported, std::uint64_t user_handle);
 
 } // namespace weftio::verbs

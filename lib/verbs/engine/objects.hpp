@@ -72,10 +72,10 @@ struct completions : used {
     std::uint64_t user_handle = 0; ///< names it in events
     memory ring_bytes, record_bytes;
     std::optional<completion_queue> queue;
-    use<channel> tells;                 ///< channel to notify; none: the program only polls
-    std::atomic<std::uint32_t> told{0}; ///< completion events sent
-    std::uint32_t async = 0;            ///< asynchronous events sent
-    bool overrun_told = false;
+    use<channel> tells;                            ///< channel to notify; none: the program only polls
+    std::atomic<std::uint32_t> events_reported{0}; ///< completion events sent
+    std::uint32_t async = 0;                       ///< asynchronous events sent
+    bool overrun_reported = false;
 };
 
 /// Requests regular polls from the watcher as long as it lives.

@@ -216,9 +216,9 @@ TEST_F(Lane, ARegionThatEndsWaitsForItsCopies)
 
 TEST_F(Lane, ADeviceThatFailsFailsWhatHasNotLanded)
 {
-    std::vector<send_failure> told;
+    std::vector<send_failure> reported;
     progress_engine progress;
-    progress.attach(queue, {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    progress.attach(queue, {.on_error = [&](const send_failure& failure) { reported.push_back(failure); }});
     copy(here.buffer(), there.buffer());
     commit();
     turn();
@@ -239,9 +239,9 @@ TEST_F(Lane, ADeviceThatFailsFailsWhatHasNotLanded)
     expect_all_counted();
     EXPECT_EQ(weftio_dev_dma_status(queue.handle()), WEFTIO_DEV_QUEUE_ERROR);
     progress.progress();
-    ASSERT_EQ(told.size(), 1u);
-    EXPECT_EQ(told[0].position, 1u);
-    EXPECT_THAT(told[0].text, HasSubstr("has failed; restart the process"));
+    ASSERT_EQ(reported.size(), 1u);
+    EXPECT_EQ(reported[0].position, 1u);
+    EXPECT_THAT(reported[0].text, HasSubstr("has failed; restart the process"));
     queue.reset();
     copy(here.buffer(), here.buffer(), 1); // the CPU goes on
     EXPECT_EQ(weftio_dev_dma_commit_wait(queue.handle(), 0), WEFTIO_DEV_OK);

@@ -92,13 +92,13 @@ class two_files final : public soft::file_keys {
     }
     void count(io::kind, const file_result& result, const storage::measured& how) const noexcept override
     {
-        told.push_back(result);
+        reported.push_back(result);
         measures.push_back(how);
     }
 
     bool two_has_ended = false;
     std::shared_ptr<const void> use = std::make_shared<const char>();
-    mutable std::vector<file_result> told;
+    mutable std::vector<file_result> reported;
     mutable std::vector<storage::measured> measures;
     mutable std::uint64_t begun = 0;
 };
@@ -221,7 +221,7 @@ TEST_F(FileWork, CompletesInOrderWhateverEndsFirst)
     turn();
     EXPECT_EQ(ring.completed(), 3u);
     EXPECT_FALSE(ring.failed());
-    EXPECT_EQ(files.told.size(), 3u);
+    EXPECT_EQ(files.reported.size(), 3u);
 }
 
 TEST_F(FileWork, EachEntryIsMeasuredFromItsOwnBeginning)

@@ -130,7 +130,7 @@ TEST_P(FileQueue, AnUnknownFileEndsTheQueueUntilItIsReset)
     ASSERT_EQ(weftio_dev_file_read(handle(), one->key() + 99, 0, memory->buffer(), 0, 100, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(read(0, 0, 100), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
-    ASSERT_TRUE(is_told(2));
+    ASSERT_TRUE(has_result(2));
     EXPECT_EQ(queue->counters().flushed, 1u);
     EXPECT_EQ(result(0), 100);
     EXPECT_EQ(result(1), -EBADF);
@@ -192,7 +192,7 @@ TEST_P(FileQueue, WhatTheSystemRefusesIsToldWithItsErrno)
         ASSERT_EQ(weftio_dev_file_write(handle(), read_only.key(), 0, memory->buffer(), 0, 300'000, 0), WEFTIO_DEV_OK);
         ASSERT_EQ(read(0, 0, 100, WEFTIO_DEV_FILE_FENCE), WEFTIO_DEV_OK);
         EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
-        ASSERT_TRUE(is_told(2));
+        ASSERT_TRUE(has_result(2));
         EXPECT_EQ(queue->counters().flushed, 1u);
         EXPECT_EQ(result(0), 100);
         EXPECT_EQ(result(1), -EBADF);

@@ -77,9 +77,9 @@ TEST_F(Delivery, TellsTheTimeOfTheBurstWhereTheDriverGivesNone)
     };
     constexpr std::uint64_t second = 1'000'000'000; // more than the engine's clock may differ
     std::uint64_t before = now_ns();
-    std::uint64_t told = deliver(numbered_frame(1)).timestamp_ns;
-    EXPECT_GE(told, before - second);
-    EXPECT_LE(told, now_ns() + second);
+    std::uint64_t reported = deliver(numbered_frame(1)).timestamp_ns;
+    EXPECT_GE(reported, before - second);
+    EXPECT_LE(reported, now_ns() + second);
 }
 
 TEST_F(Delivery, SaysWhichTagTheDriverHasStripped)

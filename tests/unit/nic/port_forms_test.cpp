@@ -292,13 +292,13 @@ TEST(InterfacePort, SaysWhyItFallsBackToAfPacket)
         set_log_sink([&](log_level, std::string_view line) { lines.emplace_back(line); });
         EXPECT_EQ(driver_now(), "net_af_packet");
         set_log_sink({});
-        const auto told = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+        const auto logged = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
             return line.find("falling back to net_af_packet") != std::string::npos;
         });
-        ASSERT_NE(told, lines.end());
-        EXPECT_TRUE(told->starts_with("weftio: port iface:v1: net_af_xdp")) << *told;
-        EXPECT_NE(told->find(" failed ("), std::string::npos) << *told; // why, as an error would say it
-        EXPECT_EQ(told->rfind("weftio: "), 0u) << *told;
+        ASSERT_NE(logged, lines.end());
+        EXPECT_TRUE(logged->starts_with("weftio: port iface:v1: net_af_xdp")) << *logged;
+        EXPECT_NE(logged->find(" failed ("), std::string::npos) << *logged; // why, as an error would say it
+        EXPECT_EQ(logged->rfind("weftio: "), 0u) << *logged;
     });
 }
 

@@ -33,7 +33,7 @@ std::string name_of(const two_rings& of)
 class ResizedRings : public testing::TestWithParam<two_rings> {};
 
 /// Whether the program was told since the last call.
-bool was_told(const completion_queue& queue)
+bool was_notified(const completion_queue& queue)
 {
     pollfd look{.fd = queue.descriptor(), .events = POLLIN, .revents = 0};
     std::uint64_t count = 0;
@@ -179,15 +179,15 @@ TEST(CompletionResize, IsNoNewsAndKeepsWhatWasAskedFor)
     for (const std::uint32_t entries : {16u, 64u, 8u}) {
         queue.resize(entries);
         ends.run();
-        EXPECT_FALSE(was_told(queue)) << "nothing has come";
+        EXPECT_FALSE(was_notified(queue)) << "nothing has come";
     }
     ends.write(0, 8);
     ends.run();
-    EXPECT_TRUE(was_told(queue));
+    EXPECT_TRUE(was_notified(queue));
     queue.arm();
     queue.resize(16);
     ends.run();
-    EXPECT_FALSE(was_told(queue)) << "it was told of that before";
+    EXPECT_FALSE(was_notified(queue)) << "it was told of that before";
     EXPECT_THAT(indices_of(ends.poll(0)), ElementsAre(3));
 }
 

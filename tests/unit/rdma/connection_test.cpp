@@ -158,10 +158,10 @@ TEST_P(RdmaEnds, RefuseTheKeyThatARegionHadBefore)
         a.push();
         ASSERT_TRUE(ends.run_until([&] { return a.nic().failed(); }));
         EXPECT_EQ(theirs.copy(), expected);
-        EXPECT_EQ(a.told().syndrome, remote_end ? WEFTIO_SYNDROME_REMOTE_ACCESS : WEFTIO_SYNDROME_LOCAL_PROTECTION);
+        EXPECT_EQ(a.reported().syndrome, remote_end ? WEFTIO_SYNDROME_REMOTE_ACCESS : WEFTIO_SYNDROME_LOCAL_PROTECTION);
         ends.run();
         for (unsigned end = 0; end < 2; ++end) {
-            while (ends.queue(end).told().syndrome != 0) {
+            while (ends.queue(end).reported().syndrome != 0) {
             }
             ends.queue(end).restart();
         }

@@ -113,7 +113,7 @@ class fake_pair {
                 static_cast<std::uint8_t>(error >> 8)};
     }
     /// The next failure that was reported to the host; syndrome 0: none.
-    nic::send_outcome told() const
+    nic::send_outcome reported() const
     {
         nic::send_outcome outcome;
         queue_->next(outcome);

@@ -38,11 +38,11 @@ class RdmaFunctions : public testing::TestWithParam<place_of_ends> {
     weftio_dev_rdma_message message(std::int32_t expected = WEFTIO_DEV_OK)
     {
         weftio_u32 count = 0, first = 0;
-        weftio_dev_rdma_message told{};
+        weftio_dev_rdma_message reported{};
         EXPECT_EQ(weftio_dev_rdma_recv_wait(b(), 1, 0, &count, &first), expected);
         EXPECT_EQ(count, 1u);
-        EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first, &told), expected);
-        return told;
+        EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first, &reported), expected);
+        return reported;
     }
     /// What the models have: bytes of the near memory in the far one.
     void expect_far(std::size_t to, std::size_t from, std::size_t count)
@@ -109,24 +109,24 @@ TEST_P(RdmaFunctions, SendMessagesAndTellWhatEachIs)
     expect_far(0, 5, 100);
     expect_far(100, 200, 10);
     expect_far(9000, 300, 3000);
-    weftio_dev_rdma_message told = message();
-    EXPECT_EQ(told.kind, WEFTIO_DEV_RDMA_SEND);
-    EXPECT_EQ(told.bytes, 100u);
-    EXPECT_EQ(told.solicited, 1u);
-    EXPECT_NE(told.timestamp_ns, 0u);
-    told = message();
-    EXPECT_EQ(told.kind, WEFTIO_DEV_RDMA_SEND_IMM);
-    EXPECT_EQ(told.bytes, 10u);
-    EXPECT_EQ(told.immediate, 0xfedcba98u);
-    EXPECT_EQ(told.solicited, 0u);
-    told = message();
-    EXPECT_EQ(told.kind, WEFTIO_DEV_RDMA_WRITE_IMM);
-    EXPECT_EQ(told.bytes, 3000u);
-    EXPECT_EQ(told.immediate, 77u);
-    told = message();
-    EXPECT_EQ(told.kind, WEFTIO_DEV_RDMA_SEND);
-    EXPECT_EQ(told.bytes, 0u);
-    EXPECT_EQ(told.syndrome, 0u);
+    weftio_dev_rdma_message reported = message();
+    EXPECT_EQ(reported.kind, WEFTIO_DEV_RDMA_SEND);
+    EXPECT_EQ(reported.bytes, 100u);
+    EXPECT_EQ(reported.solicited, 1u);
+    EXPECT_NE(reported.timestamp_ns, 0u);
+    reported = message();
+    EXPECT_EQ(reported.kind, WEFTIO_DEV_RDMA_SEND_IMM);
+    EXPECT_EQ(reported.bytes, 10u);
+    EXPECT_EQ(reported.immediate, 0xfedcba98u);
+    EXPECT_EQ(reported.solicited, 0u);
+    reported = message();
+    EXPECT_EQ(reported.kind, WEFTIO_DEV_RDMA_WRITE_IMM);
+    EXPECT_EQ(reported.bytes, 3000u);
+    EXPECT_EQ(reported.immediate, 77u);
+    reported = message();
+    EXPECT_EQ(reported.kind, WEFTIO_DEV_RDMA_SEND);
+    EXPECT_EQ(reported.bytes, 0u);
+    EXPECT_EQ(reported.syndrome, 0u);
 }
 
 TEST_P(RdmaFunctions, ARequestToInvalidateTheKeyOfARegionIsRefused)
@@ -232,7 +232,7 @@ TEST_P(RdmaFunctions, AFullRingTakesNothingMore)
 TEST_P(RdmaFunctions, PositionsOfReceivesAreFreeOnceTheirMessagesAreHandedOut)
 {
     weftio_u32 count = 0, first = 0, position = 0;
-    weftio_dev_rdma_message told{};
+    weftio_dev_rdma_message reported{};
     for (std::uint32_t round = 0; round < 5; ++round) {
         for (std::uint32_t each = 0; each < 64; ++each) {
             ASSERT_EQ(weftio_dev_rdma_recv_post_position(b(), ends.buffer(1), each * 8, 8, &position), WEFTIO_DEV_OK);
@@ -247,10 +247,10 @@ TEST_P(RdmaFunctions, PositionsOfReceivesAreFreeOnceTheirMessagesAreHandedOut)
         ASSERT_EQ(weftio_dev_rdma_recv_wait(b(), 64, 0, &count, &first), WEFTIO_DEV_OK);
         ASSERT_EQ(first, round * 64);
         ASSERT_EQ(count, 64u);
-        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first + 63, &told), WEFTIO_DEV_OK);
-        ASSERT_EQ(told.immediate, position + 63);
-        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first + 64, &told), WEFTIO_DEV_NOT_FOUND);
-        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first - 1, &told), WEFTIO_DEV_NOT_FOUND);
+        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first + 63, &reported), WEFTIO_DEV_OK);
+        ASSERT_EQ(reported.immediate, position + 63);
+        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first + 64, &reported), WEFTIO_DEV_NOT_FOUND);
+        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first - 1, &reported), WEFTIO_DEV_NOT_FOUND);
     }
     expect_far(0, 0, 512);
 }

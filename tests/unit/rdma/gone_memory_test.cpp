@@ -64,19 +64,19 @@ class RdmaGone : public testing::TestWithParam<gone_case> {
     }
     void expect_ours(std::uint8_t syndrome, const char* words)
     {
-        const nic::send_outcome told = a.told();
-        EXPECT_EQ(told.syndrome, syndrome) << told.text;
-        EXPECT_EQ(told.position, 1u);
-        EXPECT_THAT(told.text, testing::HasSubstr(words));
+        const nic::send_outcome reported = a.reported();
+        EXPECT_EQ(reported.syndrome, syndrome) << reported.text;
+        EXPECT_EQ(reported.position, 1u);
+        EXPECT_THAT(reported.text, testing::HasSubstr(words));
         EXPECT_EQ(a.nic().counters().failed, 1u);
         EXPECT_EQ(a.nic().counters().flushed, 1u);
     }
     void expect_theirs(std::uint8_t syndrome, const char* operation)
     {
-        const nic::send_outcome told = b.told();
-        EXPECT_EQ(told.syndrome, syndrome) << told.text;
-        EXPECT_THAT(told.text, testing::HasSubstr(operation));
-        EXPECT_THAT(told.text, testing::HasSubstr(gone_words));
+        const nic::send_outcome reported = b.reported();
+        EXPECT_EQ(reported.syndrome, syndrome) << reported.text;
+        EXPECT_THAT(reported.text, testing::HasSubstr(operation));
+        EXPECT_THAT(reported.text, testing::HasSubstr(gone_words));
         EXPECT_TRUE(b.nic().failed());
     }
 

@@ -28,18 +28,18 @@ class kernel_ends {
     void do_everything()
     {
         std::vector<std::uint8_t> near = ends.memory(0).copy(), far = ends.memory(1).copy();
-        const shared_words said(ends.where, RDMA_STATUSES + 1), told(ends.where, 12);
+        const shared_words said(ends.where, RDMA_STATUSES + 1), reported(ends.where, 12);
         running_kernel kernel =
             ends.where.launch(rdma_does_everything_kernel, {}, ends.queue(0), ends.queue(1).receives(),
                               remote_region::of(ends.memory(1).region, 0, 4096).on_device(), mine, theirs,
-                              said.on_device(), told.on_device());
+                              said.on_device(), reported.on_device());
         ASSERT_TRUE(kernel.wait_for(patience));
         std::vector<weftio_u32> statuses = said.all();
         EXPECT_EQ(statuses.back(), 21u);
         statuses.pop_back();
         EXPECT_THAT(statuses, testing::Each(0u));
-        EXPECT_THAT(told.all(), testing::ElementsAre(WEFTIO_DEV_RDMA_WRITE_IMM, 64u, 7u, 0u, WEFTIO_DEV_RDMA_SEND, 64u,
-                                                     0u, 1u, WEFTIO_DEV_RDMA_SEND_IMM, 32u, 0xfedcba98u, 0u));
+        EXPECT_THAT(reported.all(), testing::ElementsAre(WEFTIO_DEV_RDMA_WRITE_IMM, 64u, 7u, 0u, WEFTIO_DEV_RDMA_SEND,
+                                                         64u, 0u, 1u, WEFTIO_DEV_RDMA_SEND_IMM, 32u, 0xfedcba98u, 0u));
         std::copy_n(far.begin() + 2048, 512, near.begin() + 2048);
         std::copy_n(far.begin() + 2560, 16, near.begin() + 2560);
         const std::array<std::array<std::size_t, 3>, 6> copies{

@@ -8,13 +8,13 @@
 /*
  * One lane uses each operation once: from queue pair `near_end` to the memory of the peer, whose receive ring is
  * `far_end`. `mine` has one buffer of 4096 bytes, and the peer's memory has 4096 bytes. Statuses are stored in `said`,
- * the fields of received messages in `told`.
+ * the fields of received messages in `reported`.
  */
 WEFTIO_KERNEL void rdma_does_everything(WEFTIO_GLOBAL struct weftio_dev_rdma* near_end,
                                         WEFTIO_GLOBAL struct weftio_dev_rdma_recv* far_end,
                                         struct weftio_dev_remote peer, WEFTIO_GLOBAL struct weftio_dev_buf_arr* mine,
                                         WEFTIO_GLOBAL struct weftio_dev_buf_arr* theirs, WEFTIO_GLOBAL weftio_u32* said,
-                                        WEFTIO_GLOBAL weftio_u32* told)
+                                        WEFTIO_GLOBAL weftio_u32* reported)
 {
     struct weftio_dev_buf here = weftio_dev_buf_get(mine, 0), there = weftio_dev_buf_get(theirs, 0);
     struct weftio_dev_rdma_message message;
@@ -45,10 +45,10 @@ WEFTIO_KERNEL void rdma_does_everything(WEFTIO_GLOBAL struct weftio_dev_rdma* ne
         said[at++] = (weftio_u32)status;
         if (status != WEFTIO_DEV_OK)
             return;
-        told[each * 4] = message.kind;
-        told[each * 4 + 1] = message.bytes;
-        told[each * 4 + 2] = message.immediate;
-        told[each * 4 + 3] = message.solicited;
+        reported[each * 4] = message.kind;
+        reported[each * 4 + 1] = message.bytes;
+        reported[each * 4 + 2] = message.immediate;
+        reported[each * 4 + 3] = message.solicited;
     }
     said[RDMA_STATUSES] = at;
 }

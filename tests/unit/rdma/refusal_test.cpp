@@ -37,9 +37,9 @@ class RdmaRefusal : public testing::Test {
     /// The queue is in error: the first entry failed with this syndrome, the one behind it was flushed.
     void expect_failure(std::uint8_t syndrome)
     {
-        const nic::send_outcome told = a.told();
-        EXPECT_EQ(told.syndrome, syndrome) << told.text;
-        EXPECT_EQ(told.position, 0u);
+        const nic::send_outcome reported = a.reported();
+        EXPECT_EQ(reported.syndrome, syndrome) << reported.text;
+        EXPECT_EQ(reported.position, 0u);
         EXPECT_TRUE(a.nic().failed());
         EXPECT_EQ(a.sent().syndrome, WEFTIO_SYNDROME_FLUSHED);
         const nic::rdma_counters count = a.nic().counters();
@@ -50,23 +50,23 @@ class RdmaRefusal : public testing::Test {
     /// The host hears this of the entry, and nothing else.
     void expect_reason(refusal why)
     {
-        const nic::send_outcome told = a.told();
-        EXPECT_EQ(told.reason, why) << told.text;
-        EXPECT_EQ(told.syndrome, core::syndrome_of(why)) << told.text;
-        EXPECT_THAT(told.text, testing::HasSubstr(" failed: "));
-        EXPECT_THAT(told.text, testing::EndsWith(explain(why)));
+        const nic::send_outcome reported = a.reported();
+        EXPECT_EQ(reported.reason, why) << reported.text;
+        EXPECT_EQ(reported.syndrome, core::syndrome_of(why)) << reported.text;
+        EXPECT_THAT(reported.text, testing::HasSubstr(" failed: "));
+        EXPECT_THAT(reported.text, testing::EndsWith(explain(why)));
     }
     /// The host of the peer hears this of it, and nothing more.
-    void expect_told(nic::outcome_of what, std::uint8_t syndrome, const std::string& words)
+    void expect_reported(nic::outcome_of what, std::uint8_t syndrome, const std::string& words)
     {
-        const nic::send_outcome told = b.told();
-        EXPECT_EQ(told.what, what) << told.text;
-        EXPECT_EQ(told.syndrome, syndrome) << told.text;
-        EXPECT_EQ(told.position, what == nic::outcome_of::receive_ring ? 1u : 0u);
-        EXPECT_THAT(told.text, testing::StartsWith(fmt::format("weftio: rdma_queue {}: ", b.number())));
-        EXPECT_THAT(told.text, testing::HasSubstr(words));
-        EXPECT_THAT(told.text, testing::EndsWith(explain(told.reason)));
-        EXPECT_EQ(b.told().text, "");
+        const nic::send_outcome reported = b.reported();
+        EXPECT_EQ(reported.what, what) << reported.text;
+        EXPECT_EQ(reported.syndrome, syndrome) << reported.text;
+        EXPECT_EQ(reported.position, what == nic::outcome_of::receive_ring ? 1u : 0u);
+        EXPECT_THAT(reported.text, testing::StartsWith(fmt::format("weftio: rdma_queue {}: ", b.number())));
+        EXPECT_THAT(reported.text, testing::HasSubstr(words));
+        EXPECT_THAT(reported.text, testing::EndsWith(explain(reported.reason)));
+        EXPECT_EQ(b.reported().text, "");
     }
     void connect_unreliably()
     {
@@ -230,8 +230,8 @@ TEST_F(RdmaRefusal, ToInvalidateTheKeyOfARegion)
     const std::optional<weftio_cqe> cqe = b.received();
     ASSERT_TRUE(cqe);
     EXPECT_EQ(weftio_swap64(cqe->timestamp_be) >> 8 & 0xff, static_cast<std::uint8_t>(refusal::not_invalidated));
-    const std::string told = b.told().text;
-    EXPECT_THAT(told, testing::HasSubstr("the peer's SEND was refused, which was to invalidate key 0x1234: "));
+    const std::string reported = b.reported().text;
+    EXPECT_THAT(reported, testing::HasSubstr("the peer's SEND was refused, which was to invalidate key 0x1234: "));
 }
 
 TEST_F(RdmaRefusal, EndsBothSidesOfAQueue)
@@ -260,7 +260,7 @@ TEST_F(RdmaRefusal, OfRequestsToAQueueThatHasFailed)
     b.post(WEFTIO_OPCODE_RDMA_WRITE, {near.far(0), far.local(0, 8)});
     b.push();
     ASSERT_TRUE(ends.run_until([&] { return b.nic().failed(); }));
-    EXPECT_EQ(b.told().syndrome, WEFTIO_SYNDROME_RETRIES_EXCEEDED);
+    EXPECT_EQ(b.reported().syndrome, WEFTIO_SYNDROME_RETRIES_EXCEEDED);
     EXPECT_EQ(a.nic().counters().ignored, 2u);
 }
 
@@ -330,7 +330,7 @@ TEST_F(RdmaRefusal, OfARecordThatClaimsMoreThanTheRingHolds)
     a.push_as(65);
     ends.run();
     EXPECT_TRUE(a.nic().failed());
-    EXPECT_EQ(a.told().syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
+    EXPECT_EQ(a.reported().syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
 }
 
 TEST_F(RdmaRefusal, OfAReceiveRecordThatClaimsMoreThanTheRingHolds)
@@ -339,7 +339,7 @@ TEST_F(RdmaRefusal, OfAReceiveRecordThatClaimsMoreThanTheRingHolds)
     b.claim_receives(65);
     run(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_REMOTE_OPERATION);
-    expect_told(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
+    expect_reported(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
     EXPECT_TRUE(b.nic().failed());
     EXPECT_EQ(b.sent().vendor, static_cast<std::uint8_t>(refusal::refused_peer)) << "the kernel hears of it too";
     EXPECT_EQ(b.nic().counters().received, 0u);
@@ -353,7 +353,7 @@ TEST_F(RdmaRefusal, OfAReceiveRecordByAQueueThatAnswersNothing)
     a.push();
     ends.run();
     EXPECT_TRUE(b.nic().failed());
-    expect_told(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
+    expect_reported(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
 }
 
 TEST_F(RdmaRefusal, OfReceivesThatArePostedToAFailedQueue)
@@ -384,7 +384,7 @@ TEST_F(RdmaRefusal, TellsTheHostWhoseMemoryAndWhy)
     for (const auto& [where, words] : cases) {
         ends.connect();
         run(WEFTIO_OPCODE_RDMA_WRITE, {where, near.local(0, 8)});
-        expect_told(nic::outcome_of::none, WEFTIO_SYNDROME_REMOTE_ACCESS, words);
+        expect_reported(nic::outcome_of::none, WEFTIO_SYNDROME_REMOTE_ACCESS, words);
         for (unsigned end = 0; end < 2; ++end)
             ends.queue(end).restart();
     }
@@ -407,7 +407,7 @@ TEST_F(RdmaRefusal, TellsTheHostWhichMemoryOfAnEntryWasRefused)
     for (const auto& [opcode, body, words] : cases) {
         ends.connect();
         run(opcode, body);
-        EXPECT_THAT(a.told().text, testing::EndsWith(words));
+        EXPECT_THAT(a.reported().text, testing::EndsWith(words));
         for (unsigned end = 0; end < 2; ++end)
             ends.queue(end).restart();
     }
@@ -418,7 +418,7 @@ TEST_F(RdmaRefusal, TellsTheHostOfAReceiveThatIsTooShortWithoutMemory)
     ends.connect();
     b.post_receive({far.local(0, 8)});
     run(WEFTIO_OPCODE_SEND, {near.local(0, 16)});
-    EXPECT_THAT(a.told().text, testing::EndsWith(fmt::format(" failed: {}", explain(refusal::remote_invalid))));
+    EXPECT_THAT(a.reported().text, testing::EndsWith(fmt::format(" failed: {}", explain(refusal::remote_invalid))));
 }
 
 TEST_F(RdmaRefusal, TellsTheHostWhichReceiveEntryFailed)
@@ -430,8 +430,8 @@ TEST_F(RdmaRefusal, TellsTheHostWhichReceiveEntryFailed)
     a.post(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
     a.push();
     ends.run();
-    expect_told(nic::outcome_of::receive_ring, WEFTIO_SYNDROME_LOCAL_PROTECTION,
-                "receive entry at position 1 failed: no memory region has that key");
+    expect_reported(nic::outcome_of::receive_ring, WEFTIO_SYNDROME_LOCAL_PROTECTION,
+                    "receive entry at position 1 failed: no memory region has that key");
 }
 
 TEST_F(RdmaRefusal, OfAPeerThatHasGone)

@@ -325,22 +325,22 @@ void cable_pair::flush_receives()
 void cable_pair::complete(const entry& what, const result& how)
 {
     const bool flushed = how.syndrome == WEFTIO_SYNDROME_FLUSHED, good = how.syndrome == 0;
-    const cable_completion told{.queue = number_,
-                                .user_index = rings_.send.completions.user_index,
-                                .opcode = good ? WEFTIO_CQE_OPCODE_REQUESTER : WEFTIO_CQE_OPCODE_REQUESTER_ERROR,
-                                .entry_opcode = what.opcode,
-                                .index = done_,
-                                .bytes = how.bytes,
-                                .syndrome = how.syndrome};
+    const cable_completion report{.queue = number_,
+                                  .user_index = rings_.send.completions.user_index,
+                                  .opcode = good ? WEFTIO_CQE_OPCODE_REQUESTER : WEFTIO_CQE_OPCODE_REQUESTER_ERROR,
+                                  .entry_opcode = what.opcode,
+                                  .index = done_,
+                                  .bytes = how.bytes,
+                                  .syndrome = how.syndrome};
     ++counts_.enqueued;
     ++(!good                              ? flushed ? counts_.flushed : counts_.failed
        : what.opcode == WEFTIO_OPCODE_NOP ? counts_.skipped
                                           : counts_.done);
     counts_.done_bytes += how.bytes;
     if (sends_ && (!good || !rings_.send.completions.only_asked || what.asks()))
-        sends_->put(told);
+        sends_->put(report);
     if (!sends_ && !flushed) // the collapsed one says what failed
-        write_completion(*rings_.send.completion.cpu<weftio_cqe>(), told, 0);
+        write_completion(*rings_.send.completion.cpu<weftio_cqe>(), report, 0);
     if (!good && !flushed)
         outcomes_.push_back({.position = done_,
                              .syndrome = how.syndrome,

@@ -77,11 +77,11 @@ class EveryNicRdma : public testing::TestWithParam<nic_case> {
     weftio_dev_rdma_message message(std::int32_t expected = WEFTIO_DEV_OK)
     {
         weftio_u32 count = 0, first = 0;
-        weftio_dev_rdma_message told{};
+        weftio_dev_rdma_message reported{};
         EXPECT_EQ(weftio_dev_rdma_recv_wait(b(), 1, 0, &count, &first), expected);
         EXPECT_EQ(count, 1u);
-        EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first, &told), expected);
-        return told;
+        EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first, &reported), expected);
+        return reported;
     }
     /// In the models: bytes of the near memory come to the far one.
     void expect_far(std::size_t to, std::size_t from, std::size_t count)
@@ -212,16 +212,16 @@ TEST_P(EveryNicRdma, FailsBothEndsWhereThePeersKeyIsWrongAndGoesOnBehindAReset)
 
 TEST_P(EveryNicRdma, FailsThisEndWhereItsOwnKeyIsWrong)
 {
-    std::vector<send_failure> told;
+    std::vector<send_failure> reported;
     progress_engine progress;
-    progress.attach(*queues[0], {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    progress.attach(*queues[0], {.on_error = [&](const send_failure& failure) { reported.push_back(failure); }});
     weftio_dev_buf wrong = buffer(0);
     wrong.lkey_be ^= 1;
     ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 5000, wrong, 0, 10, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
     ASSERT_TRUE(eventually_here([&] { return progress.progress() != 0; }));
-    ASSERT_EQ(told.size(), 1u);
-    EXPECT_EQ(told[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
+    ASSERT_EQ(reported.size(), 1u);
+    EXPECT_EQ(reported[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
     EXPECT_FALSE(queues[1]->failed());
 }
 
@@ -326,15 +326,15 @@ TEST_P(EveryNicForeign, TellsOnceOfACompletionThatWasAskedFor)
     foreign_game& game = ends.game();
     const int descriptor = ends.completions(1).descriptor();
     std::uint64_t events = 0;
-    const auto is_told = [&] { return read(descriptor, &events, sizeof events) == sizeof events; };
+    const auto is_notified = [&] { return read(descriptor, &events, sizeof events) == sizeof events; };
     ends.completions(1).arm();
-    EXPECT_FALSE(is_told()) << "nothing has come";
+    EXPECT_FALSE(is_notified()) << "nothing has come";
     foreign_post_receive(&game.ends[1]);
     ends.pair(1).modify(rdma_state::error);
-    EXPECT_TRUE(eventually(is_told));
+    EXPECT_TRUE(eventually(is_notified));
     EXPECT_EQ(events, 1u);
     EXPECT_NE(foreign_poll(&game, 1), 0u);
-    EXPECT_FALSE(is_told());
+    EXPECT_FALSE(is_notified());
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, EveryNicForeign, testing::ValuesIn(shapes_at_nics()),

@@ -135,24 +135,24 @@ void rdma_receives::complete(const roce::receive_completion& completion)
 void rdma_receives::publish(const roce::receive_completion& completion, std::uint64_t now_ns)
 {
     const bool good = completion.result == refusal::none;
-    const soft::completion told{.queue = queue_,
-                                .user_index = ring_.target.user_index,
-                                .opcode = opcode_of(completion),
-                                .index = taken_,
-                                .bytes = completion.bytes,
-                                .immediate_or_key = completion.immediate_or_key,
-                                .solicited = completion.solicited && good,
-                                .reason = completion.result,
-                                .time_ns = now_ns};
+    const soft::completion report{.queue = queue_,
+                                  .user_index = ring_.target.user_index,
+                                  .opcode = opcode_of(completion),
+                                  .index = taken_,
+                                  .bytes = completion.bytes,
+                                  .immediate_or_key = completion.immediate_or_key,
+                                  .solicited = completion.solicited && good,
+                                  .reason = completion.result,
+                                  .time_ns = now_ns};
     if (ring_.target.ring) {
         if (std::exchange(has_reservation_, false))
             ring_.target.ring->release();
         if (!silent_ && ring_.target.ring->has_room())
-            ring_.target.ring->put(told);
+            ring_.target.ring->put(report);
         return;
     }
     weftio_cqe& cqe = ring_.completions[slot()];
-    const std::uint32_t publication = write_completion(cqe, told, taken_ / ring_.depth);
+    const std::uint32_t publication = write_completion(cqe, report, taken_ / ring_.depth);
     // Release: a kernel that sees this may read what arrived.
     weftio_store_release_sys_u32(&cqe.publication, publication);
 }
