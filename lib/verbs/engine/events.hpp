@@ -11,9 +11,9 @@ void watch_failures(context& in, pair& of);
 // @pre of the functions below: the mutex of the context is held, and GET_CONTEXT was executed
 
 /// Polls one queue pair, and sends its events since the last poll.
-void look_for_events(context& in, pair& of);
+void poll_events(context& in, pair& of);
 /// The same for all objects of the context and its port.
-void look_for_events(context& in);
+void poll_events(context& in);
 /// Call it before a change of state: sends the events of the state that the queue pair leaves.
 void leave_state(context& in, pair& of, rdma_state to);
 /// Call it after a change of state. @param tells_drained  the program requests SQ_DRAINED
