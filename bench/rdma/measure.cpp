@@ -141,7 +141,7 @@ double sent_messages(const rdma_place& place, const rdma_cores& cores, std::uint
     const buf_arr room(place.memory(1).region, place.cpu, {.count = 256, .buffer_bytes = bytes});
     require(rdma_bench_post(pair.ends[1].receives().handle(), room.handle(), 1024), "a receive");
     running_kernel taking =
-        launch_on(cores.far_kernel, place.cpu, rdma_bench_take_kernel, pair.ends[1].receives(), room);
+        launch_on(cores.peer_kernel, place.cpu, rdma_bench_take_kernel, pair.ends[1].receives(), room);
     const weftio_dev_buf from = place.memory(0).buffer;
     const auto send = [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
         return weftio_dev_rdma_enqueue_weak(rdma, weftio_dev_rdma_send_request(from, offset_of(number, bytes), bytes),
@@ -177,7 +177,7 @@ double frames(const rdma_place& place, const rdma_cores& cores, std::uint32_t pa
     const buf_arr made(place.at_end(0), place.cpu, {.count = 256, .buffer_bytes = bytes});
     for (std::uint32_t each = 0; each < 256; ++each)
         std::ranges::copy(place.at_end(1).mac(), static_cast<std::uint8_t*>(made.cpu_address(each)));
-    running_kernel taking = launch_on(cores.far_kernel, place.cpu, rdma_bench_take_frames_kernel, in);
+    running_kernel taking = launch_on(cores.peer_kernel, place.cpu, rdma_bench_take_frames_kernel, in);
     weftio_dev_eth_txq* const txq = out.handle();
     weftio_u32 position = 0, mask = 0;
     const auto begin = std::chrono::steady_clock::now();

@@ -60,39 +60,39 @@ std::unique_ptr<rdma_place> rdma_place::at_one_port(const rdma_cores& cores, eng
     return place;
 }
 
-std::unique_ptr<rdma_place> rdma_place::at(const std::string& near, const std::string& far, const rdma_cores& cores)
+std::unique_ptr<rdma_place> rdma_place::at(const std::string& near, const std::string& peer, const rdma_cores& cores)
 {
     std::unique_ptr<rdma_place> place(new rdma_place);
     place->timeout_ = rdma_queue_options().timeout;
-    place->open(near, far, cores, {engine_mode::thread, engine_mode::thread}, 0);
+    place->open(near, peer, cores, {engine_mode::thread, engine_mode::thread}, 0);
     return place;
 }
 
-std::unique_ptr<rdma_place> rdma_place::on_two_cores(const std::string& near, const std::string& far,
+std::unique_ptr<rdma_place> rdma_place::on_two_cores(const std::string& near, const std::string& peer,
                                                      const rdma_cores& cores)
 {
     std::unique_ptr<rdma_place> place(new rdma_place);
     place->timeout_ = rdma_queue_options().timeout;
-    const rdma_cores two{cores.near_kernel, -1, cores.far_engine, cores.far_engine};
-    place->open(near, far, two, {engine_mode::inline_worker, engine_mode::thread}, 0);
+    const rdma_cores two{cores.near_kernel, -1, cores.peer_engine, cores.peer_engine};
+    place->open(near, peer, two, {engine_mode::inline_worker, engine_mode::thread}, 0);
     return place;
 }
 
-void rdma_place::open(const std::string& near, const std::string& far, const rdma_cores& cores,
+void rdma_place::open(const std::string& near, const std::string& peer, const rdma_cores& cores,
                       std::array<engine_mode, 2> modes, std::uint16_t mtu)
 {
-    const bool shared = cores.near_engine == cores.near_kernel || cores.near_engine == cores.far_engine;
-    const std::array<int, 2> engines{cores.near_engine, cores.far_engine};
+    const bool shared = cores.near_engine == cores.near_kernel || cores.near_engine == cores.peer_engine;
+    const std::array<int, 2> engines{cores.near_engine, cores.peer_engine};
     for (unsigned end = 0; end < 2; ++end) {
-        if (end == 1 && far.empty())
+        if (end == 1 && peer.empty())
             ports_[1] = ports_[0];
         else
             ports_[end] =
-                port::open(end == 0 ? near : far, {.mode = modes[end],
-                                                   .idle = shared ? idle_policy::yield : idle_policy::busy,
-                                                   .core = modes[end] == engine_mode::thread ? engines[end] : -1,
-                                                   .hold_when_full = port_options::hold::on,
-                                                   .mtu = mtu});
+                port::open(end == 0 ? near : peer, {.mode = modes[end],
+                                                    .idle = shared ? idle_policy::yield : idle_policy::busy,
+                                                    .core = modes[end] == engine_mode::thread ? engines[end] : -1,
+                                                    .hold_when_full = port_options::hold::on,
+                                                    .mtu = mtu});
         devices_[end].emplace(*ports_[end],
                               rdma_device_options{.address = end == 0 ? "10.0.0.1" : "10.0.0.2",
                                                   .application_turns = modes[end] != engine_mode::thread});

@@ -18,7 +18,7 @@ namespace weftio::bench {
 
 /// The cores of kernels and engines. If cores are equal, engines yield theirs.
 struct rdma_cores {
-    int near_kernel, near_engine, far_engine, far_kernel;
+    int near_kernel, near_engine, peer_engine, peer_kernel;
 };
 
 /// Two queue pairs that are connected.
@@ -46,9 +46,9 @@ class rdma_place {
     /// One port; its engine has a thread, or waits of the calling thread run it.
     static std::unique_ptr<rdma_place> at_one_port(const rdma_cores& cores, engine_mode mode);
     /// Two ports that exist, as port::open takes them, with the MTU that they have. Threads run their engines.
-    static std::unique_ptr<rdma_place> at(const std::string& near, const std::string& far, const rdma_cores& cores);
+    static std::unique_ptr<rdma_place> at(const std::string& near, const std::string& peer, const rdma_cores& cores);
     /// As at(), on two cores: waits of the calling thread run the near engine, and the far engine has a thread.
-    static std::unique_ptr<rdma_place> on_two_cores(const std::string& near, const std::string& far,
+    static std::unique_ptr<rdma_place> on_two_cores(const std::string& near, const std::string& peer,
                                                     const rdma_cores& cores);
     rdma_place(const rdma_place&) = delete;
     rdma_place& operator=(const rdma_place&) = delete;
@@ -67,7 +67,7 @@ class rdma_place {
 
  private:
     rdma_place() = default;
-    void open(const std::string& near, const std::string& far, const rdma_cores& cores,
+    void open(const std::string& near, const std::string& peer, const rdma_cores& cores,
               std::array<engine_mode, 2> modes, std::uint16_t mtu);
 
     bool has_turns_ = false;           ///< two ports, without threads

@@ -80,7 +80,7 @@ round_trips ping_pong(const rdma_place& place, const rdma_cores& cores, std::uin
     }
     std::array<running_kernel, 2> kernels;
     for (unsigned end : {1u, 0u})
-        kernels[end] = launch_on(end == 0 ? cores.near_kernel : cores.far_kernel, place.cpu,
+        kernels[end] = launch_on(end == 0 ? cores.near_kernel : cores.peer_kernel, place.cpu,
                                  rdma_bench_ping_pong_kernel, pair.ends[end], place.memory(1 - end).remote,
                                  memories[end], place.cpu.clock(), trips, noted.taken_ns(end), noted.right(end));
     return noted.sum_up(kernels);
@@ -88,13 +88,14 @@ round_trips ping_pong(const rdma_place& place, const rdma_cores& cores, std::uin
 
 round_trips frame_ping_pong(const rdma_place& place, const rdma_cores& cores, std::uint32_t trips)
 {
-    const frame_end near(place.at_end(0), place.at_end(1), place.cpu), far(place.at_end(1), place.at_end(0), place.cpu);
+    const frame_end near(place.at_end(0), place.at_end(1), place.cpu),
+        peer(place.at_end(1), place.at_end(0), place.cpu);
     const notes noted(place.cpu, trips);
     std::array<running_kernel, 2> kernels;
     for (unsigned end : {1u, 0u}) {
-        const frame_end& at = end == 0 ? near : far;
+        const frame_end& at = end == 0 ? near : peer;
         kernels[end] =
-            launch_on(end == 0 ? cores.near_kernel : cores.far_kernel, place.cpu, rdma_bench_frame_trips_kernel, at.in,
+            launch_on(end == 0 ? cores.near_kernel : cores.peer_kernel, place.cpu, rdma_bench_frame_trips_kernel, at.in,
                       at.out, at.frame, place.cpu.clock(), trips, noted.taken_ns(end), noted.right(end));
     }
     return noted.sum_up(kernels);

@@ -22,8 +22,8 @@ constexpr std::uint32_t depth = 64, words_per_block = 16;
 constexpr std::uint32_t longest_frame = 1540; ///< tried here: a little more than any that goes
 constexpr std::uint64_t horizon_ns = 4'000'000'000;
 constexpr auto whole = ~std::uint32_t{0};
-constexpr std::size_t lasting = 2; ///< the region of good frames, whose key never changes
-constexpr std::size_t far = 3;     ///< the region that the CPU does not see
+constexpr std::size_t lasting = 2;  ///< the region of good frames, whose key never changes
+constexpr std::size_t unmapped = 3; ///< the region that the CPU does not see
 
 template <class T>
 T* at(std::byte* base, std::size_t offset)
@@ -150,17 +150,17 @@ class send_side {
                                                            reinterpret_cast<devices::device_backend*>(this)};
     const std::shared_ptr<test::slow_copies> copies_ = std::make_shared<test::slow_copies>();
     bool slow_ = false; ///< copies land only when the input says so
-    guarded long_{2 * guarded::page}, short_{guarded::page}, lasting_{guarded::page}, far_{guarded::page};
-    static constexpr std::uint64_t far_base = 0x9000; ///< entries name it by no address of the device's
+    guarded long_{2 * guarded::page}, short_{guarded::page}, lasting_{guarded::page}, unmapped_{guarded::page};
+    static constexpr std::uint64_t unmapped_base = 0x9000; ///< entries name it by no address of the device's
     std::array<keys::key_entry, 4> regions_{
         keys::key_entry{.cpu = long_.nic(), .base = 0x7000'0000'1000, .bytes = long_.bytes()},
         keys::key_entry{.cpu = short_.nic() + short_.bytes() - 100, .base = 0, .bytes = 100},
         keys::key_entry{.cpu = lasting_.nic(), .base = 1 << 20, .bytes = lasting_.bytes()},
         keys::key_entry{.device = device_.get(),
-                        .base = far_base,
-                        .to_device = reinterpret_cast<std::uint64_t>(far_.nic()) - far_base,
-                        .bytes = far_.bytes()}};
-    std::array<std::uint32_t, 4> key_{add_key(0), add_key(1), add_key(lasting), add_key(far)};
+                        .base = unmapped_base,
+                        .to_device = reinterpret_cast<std::uint64_t>(unmapped_.nic()) - unmapped_base,
+                        .bytes = unmapped_.bytes()}};
+    std::array<std::uint32_t, 4> key_{add_key(0), add_key(1), add_key(lasting), add_key(unmapped)};
     guarded_queue queue_{sender_}, neighbor_{sender_};
     std::uint64_t failures_reported_ = 0;
 };
@@ -209,7 +209,7 @@ void send_side::send(numbers& in)
     for (std::uint32_t piece = 0; piece < pieces; ++piece) {
         const std::uint8_t kind = in.byte();
         const std::uint32_t wanted = 1 + in.half() % (longest_frame / pieces);
-        named_region region = region_at(kind >= 0xe0 ? far : kind >> 2 & 1);
+        named_region region = region_at(kind >= 0xe0 ? unmapped : kind >> 2 & 1);
         auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, region.bytes));
         if (kind & 0x10)
             entry.inlined(count % 200, kind);
@@ -271,7 +271,7 @@ void send_side::append_good(guarded_queue& queue)
 std::uint32_t send_side::add_key(std::size_t which)
 {
     const std::uint32_t key = table_.add(regions_[which]);
-    keys_.grant(key, which != far);
+    keys_.grant(key, which != unmapped);
     return key;
 }
 

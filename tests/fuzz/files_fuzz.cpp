@@ -26,8 +26,8 @@ namespace {
 namespace soft = nic::soft;
 
 constexpr std::uint32_t depth = 64, words_per_block = 16;
-constexpr std::size_t region_pages = 100;   ///< more than three parts
-constexpr std::size_t lasting = 2, far = 3; ///< the region of good entries; the region that the CPU does not see
+constexpr std::size_t region_pages = 100;        ///< more than three parts
+constexpr std::size_t lasting = 2, unmapped = 3; ///< the region of good entries; the region that the CPU does not see
 constexpr std::uint32_t lasting_file = 1, ending_file = 2, direct_file = 3;
 constexpr std::uint32_t files_align = 512;
 
@@ -229,16 +229,16 @@ class file_side {
                                                            reinterpret_cast<devices::device_backend*>(this)};
     const std::shared_ptr<test::slow_copies> copies_ = std::make_shared<test::slow_copies>();
     const guarded long_{region_pages * guarded::page}, short_{guarded::page}, lasting_{guarded::page},
-        far_{region_pages * guarded::page};
-    static constexpr std::uint64_t far_base = 0x9000; ///< entries name it by no address of the device's
+        unmapped_{region_pages * guarded::page};
+    static constexpr std::uint64_t unmapped_base = 0x9000; ///< entries name it by no address of the device's
     const std::array<keys::key_entry, 4> regions_{
         keys::key_entry{.cpu = long_.kernel(), .base = 0x7000'0000'1000, .bytes = long_.bytes()},
         keys::key_entry{.cpu = short_.nic() + short_.bytes() - 100, .base = 0, .bytes = 100, .rights = access::none},
         keys::key_entry{.cpu = lasting_.kernel(), .base = 1 << 20, .bytes = lasting_.bytes()},
         keys::key_entry{.device = device_.get(),
-                        .base = far_base,
-                        .to_device = reinterpret_cast<std::uint64_t>(far_.kernel()) - far_base,
-                        .bytes = far_.bytes()}};
+                        .base = unmapped_base,
+                        .to_device = reinterpret_cast<std::uint64_t>(unmapped_.kernel()) - unmapped_base,
+                        .bytes = unmapped_.bytes()}};
     std::array<std::uint32_t, 4> key_{};
     fake_files files_;
     fake_way* const way_ = new fake_way;
@@ -285,7 +285,7 @@ void file_side::transfer(numbers& in)
     constexpr std::array<std::uint64_t, 4> offsets{0, 4096, ~std::uint64_t{0}, (std::uint64_t{1} << 63) - 4096};
     raw_entry entry;
     const std::uint8_t kind = in.byte();
-    const named_region region = region_at(kind >= 0xc0 ? far : kind >> 2 & 1);
+    const named_region region = region_at(kind >= 0xc0 ? unmapped : kind >> 2 & 1);
     const std::uint64_t offset = kind & 0x20 ? offsets[in.byte() % 4] : in.half();
     entry.word(1, 0) = weftio_swap32(static_cast<std::uint32_t>(offset >> 32));
     entry.word(1, 1) = weftio_swap32(static_cast<std::uint32_t>(offset));
@@ -362,7 +362,7 @@ void file_side::operate(numbers& in)
             slow_ = in.byte() & 1;
             return;
         case 5: return copies_->batches_under_way() ? copies_->land_one() : void();
-        case 6: return end_key(operation & 0x10 ? far : operation >> 5 & 1);
+        case 6: return end_key(operation & 0x10 ? unmapped : operation >> 5 & 1);
         case 7: files_.ended = operation & 0x10; return;
         case 8: return reset(operation & 0x10);
         case 9:

@@ -452,10 +452,10 @@ TEST(EndlessEngines, AccountForEveryPacket)
     device cpu = device::open("cpu");
     port port = port::open("net_null_endless,size=64", {.engines = 4});
     {
-        eth_rxq near(port, cpu, {.engine = 0}), far(port, cpu, {.engine = 3});
-        flow rule(port, {}, flow_action::to(far), 1);
-        EXPECT_TRUE(eventually([&] { return far.counters().out_of_buffer > 10000; }));
-        flow first(port, {}, flow_action::to(near), 0);
+        eth_rxq first_engine_queue(port, cpu, {.engine = 0}), last_engine_queue(port, cpu, {.engine = 3});
+        flow rule(port, {}, flow_action::to(last_engine_queue), 1);
+        EXPECT_TRUE(eventually([&] { return last_engine_queue.counters().out_of_buffer > 10000; }));
+        flow first(port, {}, flow_action::to(first_engine_queue), 0);
         EXPECT_TRUE(eventually([&] { return port.counters().received > 50000; }));
         EXPECT_TRUE(conserves(port.counters()));
         port_counters counters;

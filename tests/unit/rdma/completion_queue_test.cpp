@@ -150,7 +150,7 @@ TEST(CompletionQueue, NamesTheFirstBlockOfAnEntryOfSeveral)
     verbs_ends ends;
     ends.connect();
     for (unsigned each = 0; each < 50; ++each) { // around the ring of 64 blocks, also in the midst of an entry
-        std::vector<segment> body{ends.memory(1).far(0)};
+        std::vector<segment> body{ends.memory(1).remote_at(0)};
         for (unsigned piece = 0; piece < 8; ++piece)
             body.push_back(ends.memory(0).local(piece * 10, 10));
         const std::uint32_t index = ends.pair(0).post(WEFTIO_OPCODE_RDMA_WRITE, body);

@@ -109,7 +109,7 @@ TEST(CompletionResize, EndsTheOldRingWithACompletionThatSaysSo)
     sender->connect(ends.pair(1)->address());
     ends.pair(1)->connect(sender->address());
     for (unsigned each = 0; each < 3; ++each)
-        sender.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(0), ends.memory(0).local(0, 8)});
+        sender.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(0), ends.memory(0).local(0, 8)});
     ends.run();
     std::array<completion, 1> first;
     ASSERT_EQ(queue.poll(first), 1u);
@@ -129,7 +129,7 @@ TEST(CompletionResize, EndsTheOldRingWithACompletionThatSaysSo)
     EXPECT_EQ(handle.mask, 63u);
     EXPECT_EQ(handle.polled, 2u);
     memset(old.device_address(), 0xee, 16 * 64);
-    sender.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(0), ends.memory(0).local(0, 8)});
+    sender.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(0), ends.memory(0).local(0, 8)});
     ends.run();
     std::array<completion, 8> rest;
     ASSERT_EQ(queue.poll(rest), 3u);

@@ -21,7 +21,7 @@ class RdmaFrames : public testing::TestWithParam<bool> {
     {
         ends.ipv6 = GetParam();
         ends.connect();
-        ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(0), ends.memory(0).local(0, 8)});
+        ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(0), ends.memory(0).local(0, 8)});
         ends.queue(0).push();
         ends.at(0).turn();
         frame = ends.ports.take(1).at(0);

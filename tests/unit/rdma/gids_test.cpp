@@ -57,7 +57,7 @@ class Gids : public testing::Test {
         auto* const words = static_cast<std::uint32_t*>(pairs_[0]->send_ring());
         const segment control{{WEFTIO_OPCODE_RDMA_WRITE, pairs_[0]->number() << 8 | 3, 0, 0}};
         unsigned at = 0;
-        for (const segment& each : {control, memories_[1]->far(50), memories_[0]->local(0, 100)})
+        for (const segment& each : {control, memories_[1]->remote_at(50), memories_[0]->local(0, 100)})
             for (const std::uint32_t word : each.words)
                 words[at++] = weftio_swap32(word);
         weftio_store_release_sys_u32(static_cast<std::uint32_t*>(pairs_[0]->record()) + 1, weftio_swap32(1));

@@ -163,8 +163,8 @@ TEST(RdmaPeers, WhoseAnswerComesTooLateForTheMemoryAreNotBlamed)
     std::string text;
     progress.attach(queue, {.on_error = [&](const send_failure& failure) { text = failure.text; }});
     std::optional<end_memory> memory(std::in_place, ports.get(0), cpu, 8192, region_options{.rights = all_rights});
-    const weftio_dev_remote far = remote_region{.address = 0x10000, .bytes = 8192, .rkey = 7}.on_device();
-    ASSERT_EQ(weftio_dev_rdma_write(queue.handle(), far, 0, memory->region.buffer(), 0, 8192, 0), WEFTIO_DEV_OK);
+    const weftio_dev_remote target = remote_region{.address = 0x10000, .bytes = 8192, .rkey = 7}.on_device();
+    ASSERT_EQ(weftio_dev_rdma_write(queue.handle(), target, 0, memory->region.buffer(), 0, 8192, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_commit(queue.handle()), WEFTIO_DEV_OK);
     EXPECT_TRUE(eventually([&] {
         ports.get(0).turn();

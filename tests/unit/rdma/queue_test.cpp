@@ -294,8 +294,8 @@ TEST(RdmaQueueOptions, OfBothEndsMakeTheSmallerPathMtu)
     EXPECT_EQ(one.path_mtu(), 512u);
     EXPECT_EQ(other.path_mtu(), 512u);
     const end_memory memory(ports.get(0), cpu, 8192, {.rights = all_rights});
-    const weftio_dev_remote far = remote_region::of(memory.region, 4096).on_device();
-    ASSERT_EQ(weftio_dev_rdma_write(one.handle(), far, 0, memory.region.buffer(), 0, 4096, 0), WEFTIO_DEV_OK);
+    const weftio_dev_remote target = remote_region::of(memory.region, 4096).on_device();
+    ASSERT_EQ(weftio_dev_rdma_write(one.handle(), target, 0, memory.region.buffer(), 0, 4096, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(one.handle(), 0), WEFTIO_DEV_OK);
     EXPECT_EQ(std::memcmp(memory.data(), memory.data() + 4096, 4096), 0);
     EXPECT_EQ(one.counters().packets, 8u);
@@ -420,15 +420,15 @@ TEST(RdmaDevice, ConnectsOverIpv6Too)
     wired_ports ports(engine_mode::thread);
     const device cpu = device::open("cpu");
     const rdma_device here(ports.get(0), {.address = "fd00::1"}), there(ports.get(1), {.address = "fd00::2"});
-    const end_memory near(ports.get(0), cpu, 4096, {}), far(ports.get(1), cpu, 4096, {.rights = all_rights});
+    const end_memory near(ports.get(0), cpu, 4096, {}), target(ports.get(1), cpu, 4096, {.rights = all_rights});
     rdma_queue one(here, cpu), other(there, cpu);
     one.connect(other.address());
     other.connect(one.address());
-    ASSERT_EQ(weftio_dev_rdma_write(one.handle(), remote_region::of(far.region).on_device(), 0, near.region.buffer(), 0,
-                                    4096, 0),
+    ASSERT_EQ(weftio_dev_rdma_write(one.handle(), remote_region::of(target.region).on_device(), 0, near.region.buffer(),
+                                    0, 4096, 0),
               WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(one.handle(), 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(far.copy(), near.copy());
+    EXPECT_EQ(target.copy(), near.copy());
 }
 
 } // namespace weftio::test

@@ -376,7 +376,7 @@ TEST_P(QueuePairStates, TakeAsManyReadsAsIsSetInSqd)
     pair().modify(send_queue_drained);
     pair().modify(send_queue_drained, {.most_reads_of_peer = std::uint8_t{16}});
     for (unsigned each = 0; each < 20; ++each)
-        ends.pair(1).post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(0).far(0), ends.memory(1).local(0, 5000)});
+        ends.pair(1).post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(0).remote_at(0), ends.memory(1).local(0, 5000)});
     const std::vector<completion> all = ends.poll(1);
     EXPECT_THAT(all, SizeIs(20));
     EXPECT_THAT(all, testing::Each(testing::Field(&completion::syndrome, 0)));

@@ -164,7 +164,7 @@ TEST(RdmaTraceOfOnePort, ShowsWhatItsQueuePairsAskEachOther)
     for (const bool kept : {false, true}) {
         if (kept)
             ends.unit(0).trace_packets();
-        a.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(0), ends.memory(0).local(0, 8)});
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(0), ends.memory(0).local(0, 8)});
         a.push();
         ends.run();
         EXPECT_EQ(packets_of(a.nic().trace("")).size(), kept ? 4u : 0u) << "a request and its ACK, sent and received";

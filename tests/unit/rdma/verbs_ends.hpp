@@ -188,7 +188,8 @@ class verbs_ends {
     }
     std::uint32_t write(unsigned end, std::uint32_t bytes, std::uint8_t flags = WEFTIO_CE_ALWAYS)
     {
-        return pair(end).post(WEFTIO_OPCODE_RDMA_WRITE, {memory(1 - end).far(0), memory(end).local(0, bytes)}, flags);
+        return pair(end).post(WEFTIO_OPCODE_RDMA_WRITE, {memory(1 - end).remote_at(0), memory(end).local(0, bytes)},
+                              flags);
     }
     void receive(unsigned end, std::uint32_t bytes = 4096) { pair(end).post_receive(memory(end).local(0, bytes)); }
     /// Posts an entry with an unknown opcode.

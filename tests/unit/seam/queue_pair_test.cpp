@@ -31,13 +31,13 @@ class EveryNicRdma : public testing::TestWithParam<nic_case> {
             queues[end].emplace(*devices_[end], cpu_, rdma_queue_options{.entries = 64, .receive_entries = 64});
         }
         connect();
-        near = memories[0]->copy();
-        far = memories[1]->copy();
+        local_model = memories[0]->copy();
+        remote_model = memories[1]->copy();
     }
     ~EveryNicRdma() override
     {
-        EXPECT_EQ(memories[0]->copy(), near);
-        EXPECT_EQ(memories[1]->copy(), far);
+        EXPECT_EQ(memories[0]->copy(), local_model);
+        EXPECT_EQ(memories[1]->copy(), remote_model);
         for (const auto& queue : queues) {
             const rdma_counters count = queue->counters();
             EXPECT_EQ(count.enqueued, count.done + count.skipped + count.failed + count.flushed);
@@ -84,15 +84,15 @@ class EveryNicRdma : public testing::TestWithParam<nic_case> {
         return reported;
     }
     /// In the models: bytes of the near memory come to the far one.
-    void expect_far(std::size_t to, std::size_t from, std::size_t count)
+    void expect_remote(std::size_t to, std::size_t from, std::size_t count)
     {
-        std::copy_n(near.begin() + static_cast<std::ptrdiff_t>(from), count,
-                    far.begin() + static_cast<std::ptrdiff_t>(to));
+        std::copy_n(local_model.begin() + static_cast<std::ptrdiff_t>(from), count,
+                    remote_model.begin() + static_cast<std::ptrdiff_t>(to));
     }
-    std::uint64_t far_number(std::size_t at) const
+    std::uint64_t remote_number(std::size_t at) const
     {
         std::uint64_t number = 0;
-        std::memcpy(&number, &far[at], sizeof number);
+        std::memcpy(&number, &remote_model[at], sizeof number);
         return number;
     }
 
@@ -101,21 +101,21 @@ class EveryNicRdma : public testing::TestWithParam<nic_case> {
     std::array<std::optional<rdma_device>, 2> devices_;
     std::array<std::optional<end_memory>, 2> memories;
     std::array<std::optional<rdma_queue>, 2> queues;
-    std::vector<std::uint8_t> near, far;
+    std::vector<std::uint8_t> local_model, remote_model;
 };
 
 TEST_P(EveryNicRdma, WritesBytesOfMemoryAndOfTheEntry)
 {
     ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 5000, buffer(0), 100, 20001, WEFTIO_DEV_SEND_NONE), WEFTIO_DEV_OK);
-    expect_far(5000, 100, 20001);
+    expect_remote(5000, 100, 20001);
     for (std::uint32_t bytes = 1; bytes <= WEFTIO_DEV_RDMA_INLINE_BYTES; ++bytes) {
         ASSERT_EQ(weftio_dev_rdma_write_inline(a(), peer(), bytes * 64, buffer(0).address + bytes, bytes, 0),
                   WEFTIO_DEV_OK);
-        expect_far(bytes * 64, bytes, bytes);
+        expect_remote(bytes * 64, bytes, bytes);
     }
     constexpr weftio_u64 number = 0x1122334455667788;
     ASSERT_EQ(weftio_dev_rdma_write_value(a(), peer(), 4096, number, 0), WEFTIO_DEV_OK);
-    std::memcpy(&far[4096], &number, sizeof number);
+    std::memcpy(&remote_model[4096], &number, sizeof number);
     ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 0, buffer(0), 0, 0, 0), WEFTIO_DEV_OK) << "of no bytes";
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
     EXPECT_EQ(queues[0]->counters().done, 3u + WEFTIO_DEV_RDMA_INLINE_BYTES);
@@ -124,16 +124,16 @@ TEST_P(EveryNicRdma, WritesBytesOfMemoryAndOfTheEntry)
 TEST_P(EveryNicRdma, ReadsAndChangesWordsAtThePeer)
 {
     ASSERT_EQ(weftio_dev_rdma_read(a(), peer(), 333, buffer(0), 40000, 9999, 0), WEFTIO_DEV_OK);
-    std::copy_n(far.begin() + 333, 9999, near.begin() + 40000);
-    const std::uint64_t first = far_number(8), second = far_number(16), third = far_number(24);
+    std::copy_n(remote_model.begin() + 333, 9999, local_model.begin() + 40000);
+    const std::uint64_t first = remote_number(8), second = remote_number(16), third = remote_number(24);
     ASSERT_EQ(weftio_dev_rdma_fetch_add(a(), peer(), 8, 77, buffer(0), 800, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_compare_swap(a(), peer(), 16, second, 123, buffer(0), 808, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_compare_swap(a(), peer(), 24, third + 1, 123, buffer(0), 816, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
     for (const auto& [at, value] : {std::pair<std::size_t, std::uint64_t>{800, first}, {808, second}, {816, third}})
-        std::memcpy(&near[at], &value, sizeof value);
+        std::memcpy(&local_model[at], &value, sizeof value);
     for (const auto& [at, value] : {std::pair<std::size_t, std::uint64_t>{8, first + 77}, {16, 123}})
-        std::memcpy(&far[at], &value, sizeof value);
+        std::memcpy(&remote_model[at], &value, sizeof value);
 }
 
 TEST_P(EveryNicRdma, SendsMessagesAndTellsWhatEachIs)
@@ -143,9 +143,9 @@ TEST_P(EveryNicRdma, SendsMessagesAndTellsWhatEachIs)
     ASSERT_EQ(weftio_dev_rdma_send_imm(a(), buffer(0), 200, 10, 0xfedcba98, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_write_imm(a(), peer(), 9000, buffer(0), 300, 3000, 77, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
-    expect_far(0, 5, 100);
-    expect_far(100, 200, 10);
-    expect_far(9000, 300, 3000);
+    expect_remote(0, 5, 100);
+    expect_remote(100, 200, 10);
+    expect_remote(9000, 300, 3000);
     const weftio_dev_rdma_message sent = message(), immediate = message(), written = message();
     EXPECT_EQ(sent.kind, WEFTIO_DEV_RDMA_SEND);
     EXPECT_EQ(sent.bytes, 100u);
@@ -168,7 +168,7 @@ TEST_P(EveryNicRdma, WaitsUntilThePeerHasAReceive)
     post_receives(1);
     EXPECT_EQ(message().bytes, 100u);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
-    expect_far(0, 5, 100);
+    expect_remote(0, 5, 100);
 }
 
 TEST_P(EveryNicRdma, ExecutesWhatWasRung)
@@ -182,7 +182,7 @@ TEST_P(EveryNicRdma, ExecutesWhatWasRung)
         }
     weftio_dev_rdma_push(a());
     ASSERT_TRUE(eventually_here([&] { return queues[0]->counters().done == 1; }));
-    expect_far(5000, 0, 10);
+    expect_remote(5000, 0, 10);
 }
 
 TEST_P(EveryNicRdma, FailsBothEndsWhereThePeersKeyIsWrongAndGoesOnBehindAReset)
@@ -195,7 +195,7 @@ TEST_P(EveryNicRdma, FailsBothEndsWhereThePeersKeyIsWrongAndGoesOnBehindAReset)
         ASSERT_EQ(weftio_dev_rdma_write(a(), wrong, 6000, buffer(0), 0, 10, 0), WEFTIO_DEV_OK);
         ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 7000, buffer(0), 0, 10, 0), WEFTIO_DEV_OK);
         EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
-        expect_far(5000, round, 10);
+        expect_remote(5000, round, 10);
         ASSERT_TRUE(eventually_here([&] { return queues[0]->failed() && queues[1]->failed(); }));
         for (unsigned each = 0; each < 2; ++each)
             EXPECT_EQ(message(WEFTIO_DEV_QUEUE_ERROR).syndrome, WEFTIO_SYNDROME_FLUSHED);
@@ -207,7 +207,7 @@ TEST_P(EveryNicRdma, FailsBothEndsWhereThePeersKeyIsWrongAndGoesOnBehindAReset)
     }
     ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 7000, buffer(0), 0, 10, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
-    expect_far(7000, 0, 10);
+    expect_remote(7000, 0, 10);
 }
 
 TEST_P(EveryNicRdma, FailsThisEndWhereItsOwnKeyIsWrong)
@@ -231,7 +231,7 @@ TEST_P(EveryNicRdma, FailsBothEndsWhereTheRightIsMissing)
     const weftio_dev_remote there = remote_region::of(readable).on_device();
     ASSERT_EQ(weftio_dev_rdma_read(a(), there, 0, buffer(0), 0, 100, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
-    std::copy_n(far.begin(), 100, near.begin());
+    std::copy_n(remote_model.begin(), 100, local_model.begin());
     ASSERT_EQ(weftio_dev_rdma_write(a(), there, 0, buffer(0), 200, 10, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
     EXPECT_TRUE(eventually_here([&] { return queues[1]->failed(); }));

@@ -112,10 +112,10 @@ TEST_F(IdleQueues, AreHeardAtOnceWhenPushedInInlineMode)
 
 TEST_F(IdleQueues, KeepTheirDeadlinesInTheirSleep)
 {
-    const std::uint64_t far_ns = utc_now_ns() + an_hour_ns;
-    send_at(far_ns, 5);
+    const std::uint64_t hour_later_ns = utc_now_ns() + an_hour_ns;
+    send_at(hour_later_ns, 5);
     fall_asleep();
-    EXPECT_EQ(software_nic(port_.get()).sender().deadline_ns(), far_ns);
+    EXPECT_EQ(software_nic(port_.get()).sender().deadline_ns(), hour_later_ns);
     const std::uint64_t near_ns = utc_now_ns() + 20'000'000;
     send_at(near_ns, 6);
     for (std::uint32_t turn = 0; turn <= work_list::turns_awake || utc_now_ns() < near_ns; ++turn)
