@@ -76,7 +76,7 @@ class soak {
  private:
     running_kernel launch(const eth_txq& out, double rate);
     std::uint64_t stop(running_kernel& kernel);
-    void settle();
+    void drain();
     void prime();
     double unbounded_rate(const eth_txq& out);
     bool keeps_up(const eth_txq& out, double rate);
@@ -125,12 +125,12 @@ std::uint64_t soak::stop(running_kernel& kernel)
 }
 
 /// Waits until all enqueued frames have been sent and, when forwarding, have been received again.
-void soak::settle()
+void soak::drain()
 {
-    auto settled = [&] {
+    auto drained = [&] {
         return out_.counters().sent >= enqueued_ && (paces_ || port_.counters().delivered >= enqueued_);
     };
-    for (auto end = clock::now() + patience; !settled() && clock::now() < end;)
+    for (auto end = clock::now() + patience; !drained() && clock::now() < end;)
         if (paces_)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         else
@@ -146,7 +146,7 @@ void soak::prime()
     weftio_dev_eth_txq_commit_strong(out_.handle());
     weftio_dev_eth_txq_push(out_.handle());
     enqueued_ = primed;
-    settle();
+    drain();
 }
 
 /// The highest rate of the kernel. When pacing, every wait is in the past and delays nothing.
@@ -162,7 +162,7 @@ double soak::unbounded_rate(const eth_txq& out)
     std::uint64_t moved = stop(kernel);
     if (!paces_)
         enqueued_ += moved;
-    settle();
+    drain();
     return rate;
 }
 
@@ -283,7 +283,7 @@ bool soak::run()
     found.seconds = watch_for(kernel, watch);
     found.packets = out_.counters().sent - before;
     enqueued_ += stop(kernel);
-    settle();
+    drain();
     watch.look(counters());
     found.missing = lost();
     found.grown_mib = watch.growth_bytes() / 1048576;

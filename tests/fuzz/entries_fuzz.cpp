@@ -134,7 +134,7 @@ class send_side {
     void reset(std::uint32_t index);
     unsigned turn(std::uint32_t most);
     bool holding() const { return queue_.nic().deadline_ns() > core::utc_now_ns() + 1'000'000; }
-    void settle();
+    void run_to_idle();
     void check_completion(const guarded_queue& queue) const;
     named_region region_at(std::size_t which) const;
 
@@ -314,7 +314,7 @@ void send_side::operate(numbers& in)
             if (operation & 0x10)
                 wire_.release_all(); // what the driver has not taken ends with the queue
             else
-                settle();
+                run_to_idle();
             reset(queue_.next());
             break;
         case 9:
@@ -328,7 +328,7 @@ void send_side::operate(numbers& in)
 }
 
 /// The driver takes and gives back everything; then nothing may be left but what a wait holds.
-void send_side::settle()
+void send_side::run_to_idle()
 {
     nic::soft::tx_queue& nic = queue_.nic();
     wire_.set(~std::uint64_t{0}, false);
@@ -388,7 +388,7 @@ void send_side::execute(numbers in)
     append_good(neighbor_);
     while (!in.empty())
         operate(in);
-    settle();
+    run_to_idle();
     expect(neighbor_.nic().sent.value() == neighbors_sent + 1 && !neighbor_.nic().failed(),
            "the neighbor sends its frame");
     check_completion(neighbor_);

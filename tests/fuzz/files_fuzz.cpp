@@ -217,7 +217,7 @@ class file_side {
     void append_good(guarded_ring& to);
     void reset(bool idle);
     unsigned turn(std::uint32_t most = 64);
-    void settle();
+    void run_to_idle();
     bool has_room(std::uint32_t blocks) const;
 
     std::vector<std::byte> slots_ =
@@ -377,7 +377,7 @@ void file_side::operate(numbers& in)
 }
 
 /// The way and the copies end everything; then nothing may be left.
-void file_side::settle()
+void file_side::run_to_idle()
 {
     way_->room = 64;
     slow_ = false;
@@ -415,14 +415,14 @@ void file_side::reset(bool idle)
     files_.refuses_falls = false;
     work_->stop();
     if (idle)
-        settle();
+        run_to_idle();
     ring_.again();
     unit_.queues().rouse(1);
     work_->restart(ring_.ring(1), ring_.results());
     std::fill_n(ring_.results(), depth, 0);
     const std::uint64_t read = work_->read.value();
     append_good(ring_);
-    settle();
+    run_to_idle();
     expect(work_->read.value() == read + 1 && !work_->failed(), "a queue that has been reset reads");
     expect(ring_.results()[0] == 4096, "and says how much");
 }
@@ -435,7 +435,7 @@ void file_side::execute(numbers in)
     append_good(neighbors_ring_);
     while (!in.empty())
         operate(in);
-    settle();
+    run_to_idle();
     expect(neighbor_->read.value() == neighbors + 1 && !neighbor_->failed(), "the neighbor reads its bytes");
     reset(true);
     expect(failures_reported_ == work_->failed_entries.value(), "every failure is told");

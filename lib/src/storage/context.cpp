@@ -91,7 +91,7 @@ context::context(file_engine_options options)
 {
     for (const configuration::remark& it : settings.remarks)
         log(it.unknown ? log_level::warning : log_level::info, it.text);
-    settle_options();
+    resolve_options();
     require_options(options_);
     find_cuda_driver();
     find_vendor();
@@ -101,7 +101,7 @@ context::context(file_engine_options options)
 }
 
 /// What options leave open is as the environment and the configuration have it.
-void context::settle_options()
+void context::resolve_options()
 {
     options_.strict = options_.strict || strict_by_environment();
     if (options_.depth == 0)

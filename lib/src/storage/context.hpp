@@ -91,7 +91,7 @@ class context {
     bool same_process() const noexcept;
 
  private:
-    void settle_options();
+    void resolve_options();
     std::unique_ptr<way> with_aside(std::unique_ptr<way> made);
     void find_vendor();
     void find_uring();

@@ -135,7 +135,7 @@ TEST_P(FullQueue, NeverChangesASlotThatTheKernelHolds)
     }
     EXPECT_GT(queue.counters().out_of_buffer, 0u);
     EXPECT_EQ(queue.counters().delivered + queue.counters().out_of_buffer, next_number);
-    EXPECT_TRUE(has_settled(port.counters(), next_number));
+    EXPECT_TRUE(all_accounted(port.counters(), next_number));
 }
 
 INSTANTIATE_TEST_SUITE_P(Checksums, FullQueue, testing::Values(false, true),
@@ -176,7 +176,7 @@ TEST_F(Conservation, DeliversEveryKindOfMbufInOrderWhereNothingIsVerified)
     EXPECT_EQ(expected, next_number);
     EXPECT_EQ(queue.counters().delivered, next_number);
     EXPECT_EQ(port.counters().copied_bytes, queue.counters().delivered_bytes);
-    EXPECT_TRUE(has_settled(port.counters(), next_number));
+    EXPECT_TRUE(all_accounted(port.counters(), next_number));
 }
 
 TEST_F(Conservation, WakesUpAFullQueueWithTheFirstSlotGivenBack)
@@ -223,7 +223,7 @@ TEST_F(Conservation, AccountsForARandomMixToTheLastPacket)
     }
     port.run_dry();
     port_counters counters = port.counters();
-    EXPECT_TRUE(has_settled(counters, 5000));
+    EXPECT_TRUE(all_accounted(counters, 5000));
     EXPECT_EQ(queue.counters().delivered + queue.counters().out_of_buffer, expected.udp);
     EXPECT_EQ(udp.hits().packets, expected.udp + expected.too_long);
     EXPECT_EQ(dropped(counters, drop_reason::dropped_by_flow), expected.dropped);

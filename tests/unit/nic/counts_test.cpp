@@ -54,7 +54,7 @@ class ByteCount : public testing::Test {
         port.run_dry();
         EXPECT_EQ(dropped(port.counters(), reason), wanted);
         EXPECT_EQ(port.counters().received_bytes, sent_bytes);
-        EXPECT_TRUE(has_settled(port.counters(), sent_packets));
+        EXPECT_TRUE(all_accounted(port.counters(), sent_packets));
     }
 
     device cpu = device::open("cpu");
@@ -168,7 +168,7 @@ TEST_F(CopiedOn, IsHeldUntilItHasLanded)
     port.get().turn();
     EXPECT_EQ(port.counters().delivered, 10u);
     EXPECT_EQ(engines().receiver(0).queue(number).delivered_bytes.value(), 600u);
-    EXPECT_TRUE(has_settled(port.counters(), 10));
+    EXPECT_TRUE(all_accounted(port.counters(), 10));
 }
 
 TEST_F(CopiedOn, IsDroppedWithTheLifeOfItsQueue)
@@ -181,7 +181,7 @@ TEST_F(CopiedOn, IsDroppedWithTheLifeOfItsQueue)
     EXPECT_EQ(port.counters().held, 5u);
     copies->land();
     port.get().turn();
-    EXPECT_TRUE(has_settled(port.counters(), 15));
+    EXPECT_TRUE(all_accounted(port.counters(), 15));
     EXPECT_EQ(port.counters().delivered, 5u);
 }
 

@@ -178,7 +178,7 @@ testing::AssertionResult conserves(const port_counters& counters)
                                                       counters.dropped_total());
 }
 
-testing::AssertionResult has_settled(const port_counters& counters, std::uint64_t sent)
+testing::AssertionResult all_accounted(const port_counters& counters, std::uint64_t sent)
 {
     if (counters.received == sent && counters.held == 0)
         return conserves(counters);

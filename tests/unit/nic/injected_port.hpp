@@ -90,7 +90,7 @@ bool is_intact(const weftio_dev_packet& packet);
 /// Whether every received packet is counted: received = delivered + held + dropped.
 testing::AssertionResult conserves(const port_counters& counters);
 /// Whether `sent` packets have been received, all are counted, and none is held any more.
-testing::AssertionResult has_settled(const port_counters& counters, std::uint64_t sent);
+testing::AssertionResult all_accounted(const port_counters& counters, std::uint64_t sent);
 std::uint64_t dropped(const port_counters& counters, drop_reason reason);
 
 } // namespace weftio::test

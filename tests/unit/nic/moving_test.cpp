@@ -122,7 +122,7 @@ TEST_P(Moving, LosesDoublesAndReordersNothing)
     EXPECT_EQ(receiver.wrong(), 0u);
     EXPECT_EQ(everything.hits().packets, sent);
     EXPECT_EQ(in.counters().delivered, sent);
-    EXPECT_TRUE(has_settled(port.counters(), sent));
+    EXPECT_TRUE(all_accounted(port.counters(), sent));
 }
 
 TEST_P(Moving, GoesOnBesideResetsAndQueuesThatEnd)

@@ -240,7 +240,7 @@ TEST(HeldInboxes, LoseNothingAndKeepTheOrder)
         kernel.release(static_cast<std::uint32_t>(packets.size()));
         ASSERT_TRUE(conserves(port.counters()));
     }
-    EXPECT_TRUE(has_settled(port.counters(), sent));
+    EXPECT_TRUE(all_accounted(port.counters(), sent));
     EXPECT_EQ(port.counters().dropped_total(), 0u);
 }
 
@@ -383,7 +383,7 @@ TEST_P(ManyEngines, SpreadFlowsOverQueuesOfAllAndLoseNothing)
     EXPECT_TRUE(eventually([&] { return delivered() > 5000; }));
     const std::uint64_t sent = sending.stop();
     eventually([&] { return port.counters().received == sent && port.counters().held == 0; });
-    EXPECT_TRUE(has_settled(port.counters(), sent));
+    EXPECT_TRUE(all_accounted(port.counters(), sent));
     EXPECT_EQ(delivered(), sent);
     std::uint64_t seen = 0;
     std::set<std::uint16_t> flows;
@@ -424,7 +424,7 @@ TEST_P(ManyEngines, LetQueuesRulesAndKeysComeAndGoWhileTheyWork)
     second.join();
     const std::uint64_t sent = sending.stop();
     eventually([&] { return port.counters().received == sent && port.counters().held == 0; });
-    EXPECT_TRUE(has_settled(port.counters(), sent));
+    EXPECT_TRUE(all_accounted(port.counters(), sent));
 }
 
 TEST_P(ManyEngines, NeedNoKernelAndMayBeDrivenByOneThread)
@@ -469,7 +469,7 @@ TEST(EndlessEngines, AccountForEveryPacket)
         EXPECT_EQ(hits, counters.received);
     }
     EXPECT_TRUE(eventually([&] { return port.counters().held == 0; }));
-    EXPECT_TRUE(has_settled(port.counters(), port.counters().received));
+    EXPECT_TRUE(all_accounted(port.counters(), port.counters().received));
 }
 
 } // namespace

@@ -45,7 +45,7 @@ class Traffic : public testing::Test {
     {
         flow rest(port.get(), {}, flow_action::drop(), 99);
         eventually([&] { return port.counters().received == sent && port.counters().held == 0; });
-        EXPECT_TRUE(has_settled(port.counters(), sent));
+        EXPECT_TRUE(all_accounted(port.counters(), sent));
     }
 
     device cpu = device::open("cpu");
