@@ -174,7 +174,7 @@ named_region send_side::region_at(std::size_t which) const
 unsigned send_side::turn(std::uint32_t most)
 {
     if (!slow_)
-        copies_->land();
+        copies_->complete_all();
     unsigned moved = sender_.turn({.entries = most});
     for (nic::soft::send_event event; queue_.nic().events().get(event);)
         if (event.reason != refusal::none) {
@@ -307,7 +307,7 @@ void send_side::operate(numbers& in)
         case 6:
             wire_.release(in.byte());
             if (copies_->batches_under_way())
-                copies_->land_one();
+                copies_->complete_one();
             break;
         case 7: change_key(operation >> 4 & 1); break;
         case 8:

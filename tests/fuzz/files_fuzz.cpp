@@ -252,7 +252,7 @@ class file_side {
 unsigned file_side::turn(std::uint32_t most)
 {
     if (!slow_)
-        copies_->land();
+        copies_->complete_all();
     const unsigned moved = unit_.turn({.entries = most});
     for (soft::send_event event; work_->events().get(event);)
         if (event.reason != refusal::none) {
@@ -336,7 +336,7 @@ void file_side::end_key(std::size_t which)
     for (int i = 0; unit_.uses(key_[which]); ++i) {
         expect(i < 1000, "what is under way in memory ends");
         way_->room = 64; // a way that never has room is none
-        copies_->land();
+        copies_->complete_all();
         way_->end_all();
         unit_.collect();
         unit_.streams().end_batches();
@@ -361,7 +361,7 @@ void file_side::operate(numbers& in)
             way_->room = operation >> 4 == 15 ? 64 : operation >> 4;
             slow_ = in.byte() & 1;
             return;
-        case 5: return copies_->batches_under_way() ? copies_->land_one() : void();
+        case 5: return copies_->batches_under_way() ? copies_->complete_one() : void();
         case 6: return end_key(operation & 0x10 ? unmapped : operation >> 5 & 1);
         case 7: files_.ended = operation & 0x10; return;
         case 8: return reset(operation & 0x10);

@@ -35,7 +35,7 @@ struct sample {
 };
 
 /// Samples the system's clocks and the cycle counter together; of several attempts the one that took the fewest ticks.
-sample look(int attempts = 4) noexcept
+sample take_sample(int attempts = 4) noexcept
 {
     sample best{0, 0, 0, ~std::uint64_t{0}};
     for (int attempt = 0; attempt < attempts; ++attempt) {
@@ -52,9 +52,9 @@ sample look(int attempts = 4) noexcept
 utc_clock calibrated()
 {
     constexpr int attempts = 32;
-    sample first = look(attempts), last = first;
+    sample first = take_sample(attempts), last = first;
     while (last.steady_ns - first.steady_ns < calibration_ns)
-        last = look(attempts);
+        last = take_sample(attempts);
     double slope =
         static_cast<double>(last.steady_ns - first.steady_ns) / static_cast<double>(last.ticks - first.ticks);
     return {last.ticks, last.real_ns, last.steady_ns, slope};
@@ -137,7 +137,7 @@ void utc_clock::discipline() noexcept
     if (static_cast<std::int64_t>(ticks() - next_look_.load(std::memory_order_relaxed)) < 0 ||
         steering_.test_and_set(std::memory_order_acquire))
         return;
-    sample now = look();
+    sample now = take_sample();
     steer(now.ticks, now.real_ns, now.steady_ns, ticks() + static_cast<std::uint64_t>(ahead_ns / natural_));
     steering_.clear(std::memory_order_release);
 }

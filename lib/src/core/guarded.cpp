@@ -49,7 +49,7 @@ struct guarded_call {
     std::uintptr_t stack = 0; ///< of weftio_guarded_enter(), which writes it: must be the first member
     std::uintptr_t faulted_stack = 0;
 #else
-    sigjmp_buf place;
+    sigjmp_buf resume_point;
 #endif
     touched bytes;
 };
@@ -155,7 +155,7 @@ __attribute__((no_sanitize("thread"))) void touched::probe(const void* at, std::
     return done;
 #else
     const int kept = errno;
-    if (sigsetjmp(call.place, 0) != 0) {
+    if (sigsetjmp(call.resume_point, 0) != 0) {
         current = outer;
         errno = kept;
         return false;
@@ -213,7 +213,7 @@ bool is_ours(const siginfo_t& info, void* context) noexcept
     return true;
 #else
     pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
-    siglongjmp(call->place, 1);
+    siglongjmp(call->resume_point, 1);
 #endif
 }
 

@@ -64,7 +64,7 @@ std::uint32_t ring_frame_bytes(const std::string& arguments)
 /// The MTU to use. Drivers start with 1500, whatever the interface behind them has.
 std::uint16_t mtu_behind(const kernel_interface& interface, std::uint16_t of_driver, std::uint32_t most)
 {
-    const std::uint32_t of_interface = interface.look().mtu;
+    const std::uint32_t of_interface = interface.read_state().mtu;
     return static_cast<std::uint16_t>(std::min(of_interface != 0 ? of_interface : of_driver, most));
 }
 
@@ -370,7 +370,7 @@ std::uint16_t dpdk_port::mtu() const noexcept
 bool dpdk_port::link_up() const noexcept
 {
     if (interface_->known()) {
-        const kernel_interface::state seen = interface_->look();
+        const kernel_interface::state seen = interface_->read_state();
         return seen.there && seen.up;
     }
     rte_eth_link link{};

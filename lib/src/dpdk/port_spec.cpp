@@ -123,7 +123,7 @@ port_spec interface_spec(std::string_view spec, const std::string& name, unsigne
     constexpr std::uint32_t ring_bytes = 4 * 1024 * 1024, fewest_frames = 512;
     require_interface(spec, plain(spec, name));
     require_raw_sockets(spec);
-    mtu = mtu != 0 ? mtu : kernel_interface(name).look().mtu;
+    mtu = mtu != 0 ? mtu : kernel_interface(name).read_state().mtu;
     const std::uint32_t frame = ring_frame_for(mtu);
     // Without a device there is nothing to poll: the driver would only make a system call each time that nothing has
     // come. With one, no budget would let the driver sleep for as long as a second.

@@ -57,7 +57,7 @@ bool port_watch::is_there() noexcept
         return false;
     if (!interface_.known())
         return true;
-    const kernel_interface::state seen = interface_.look();
+    const kernel_interface::state seen = interface_.read_state();
     if (up_ && !seen.up)
         down_since_ns_ = looked_ns_;
     up_ = seen.up;

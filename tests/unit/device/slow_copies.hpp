@@ -1,4 +1,4 @@
-// A fake copy engine that executes batches only when the test calls land().
+// A fake copy engine that executes batches only when the test calls complete_all().
 #pragma once
 
 #include <atomic>
@@ -40,13 +40,13 @@ class slow_copies final : public devices::copy_queue {
     bool failed() const noexcept override { return failed_; }
 
     /// Executes all batches.
-    void land()
+    void complete_all()
     {
         while (!ends_.empty())
-            land_one();
+            complete_one();
     }
     /// Executes the oldest batch.
-    void land_one()
+    void complete_one()
     {
         const std::size_t count = ends_.front();
         for (std::size_t at = 0; at < count; ++at)

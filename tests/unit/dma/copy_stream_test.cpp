@@ -97,7 +97,7 @@ TEST_F(Lane, CopiesAndFillsWhatAModelDoes)
         while (copied() <= step) {
             turn();
             if (random() % 2 == 0 && copies.batches_under_way())
-                copies.land_one();
+                copies.complete_one();
         }
     }
     EXPECT_TRUE(here.as_modelled() && there.as_modelled() && beside.as_modelled());
@@ -112,7 +112,7 @@ TEST_F(Lane, CompletesWhenACopyHasLanded)
     turn();
     EXPECT_EQ(copied(), 0u);
     EXPECT_EQ(weftio_dev_dma_poll_completion(queue.handle(), 0, nullptr), WEFTIO_DEV_NOT_FOUND);
-    copies.land();
+    copies.complete_all();
     turn();
     EXPECT_EQ(copied(), 1u);
     EXPECT_EQ(queue.counters().copied_bytes, bytes);
@@ -129,7 +129,7 @@ TEST_F(Lane, KeepsTheOrder)
     turn();
     EXPECT_EQ(copies.copies.size(), 2u);
     EXPECT_EQ(copies.marks, (std::vector<std::uint32_t>{1})); // one batch
-    copies.land();
+    copies.complete_all();
     turn();
     turn();
     EXPECT_EQ(copied(), 3u);
@@ -145,7 +145,7 @@ TEST_F(Lane, GathersWhatComesWhileBatchesAreUnderWay)
     }
     EXPECT_EQ(copies.marks.size(), 4u);
     EXPECT_EQ(copies.copies.size(), 4u);
-    copies.land_one();
+    copies.complete_one();
     turn();
     EXPECT_EQ(copies.marks.size(), 5u);
     EXPECT_EQ(copies.copies.size(), 5u); // the last two in one batch
@@ -166,13 +166,13 @@ TEST_F(Lane, LongCopiesAreDoneInParts)
     commit(neighbor);
     turn(few);
     EXPECT_EQ(copies.copies.size(), 3u); // three bytes, a part, and the neighbor's
-    copies.land();
+    copies.complete_all();
     turn(few);
     EXPECT_EQ(neighbor.counters().copied, 1u);
     EXPECT_EQ(copied(), 1u);
     for (int more = 0; more < 8; ++more) {
         if (copies.batches_under_way())
-            copies.land();
+            copies.complete_all();
         turn(few);
     }
     EXPECT_EQ(copied(), 3u);
@@ -203,7 +203,7 @@ TEST_F(Lane, ARegionThatEndsWaitsForItsCopies)
     turn();
     std::future<void> ended = std::async(std::launch::async, [&] { there.end(); });
     EXPECT_EQ(ended.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
-    copies.land();
+    copies.complete_all();
     ended.get();
     turn();
     EXPECT_EQ(copied(), 1u);
@@ -222,7 +222,7 @@ TEST_F(Lane, ADeviceThatFailsFailsWhatHasNotLanded)
     copy(here.buffer(), there.buffer());
     commit();
     turn();
-    copies.land();
+    copies.complete_all();
     for (int more = 0; more < 2; ++more) {
         copy(here.buffer(), there.buffer());
         commit();
@@ -280,7 +280,7 @@ TEST_F(Lane, ACopyThatFailsHalfDoneCompletesWhenItsPartHasLanded)
     turn(few);
     EXPECT_EQ(queue.counters().failed, 1u);
     EXPECT_EQ(weftio_dev_dma_poll_completion(queue.handle(), 0, nullptr), WEFTIO_DEV_NOT_FOUND);
-    copies.land();
+    copies.complete_all();
     turn(few);
     EXPECT_EQ(weftio_dev_dma_poll_completion(queue.handle(), 0, nullptr), WEFTIO_DEV_QUEUE_ERROR);
     ended.get();
@@ -323,7 +323,7 @@ TEST_F(Lane, AResetWaitsForWhatIsUnderWay)
     commit();
     std::future<void> landing = std::async(std::launch::async, [&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        soft.engine().between_turns([&] { copies.land(); });
+        soft.engine().between_turns([&] { copies.complete_all(); });
     });
     queue.reset();
     landing.get();

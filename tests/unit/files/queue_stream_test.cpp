@@ -38,12 +38,12 @@ class FileLane : public testing::Test {
     void commit() const { weftio_dev_file_commit(queue.handle()); }
     /// Turns until `condition`, while copies land.
     template <class Condition>
-    bool with_turns(Condition&& condition, bool land = true)
+    bool with_turns(Condition&& condition, bool complete_all = true)
     {
         return eventually([&] {
             queue.turn();
-            if (land && copies.batches_under_way())
-                copies.land_one();
+            if (complete_all && copies.batches_under_way())
+                copies.complete_one();
             return condition();
         });
     }
@@ -103,7 +103,7 @@ TEST(FileLaneStatistics, AreMeasuredAsTheConfigurationSays)
     ASSERT_TRUE(eventually([&] {
         queue.turn();
         if (gpu->copies->batches_under_way())
-            gpu->copies->land_one();
+            gpu->copies->complete_one();
         return queue.counters().read == 1;
     }));
     const storage::live_statistics& page = detail::internals::share(engine)->counts.page();
@@ -123,7 +123,7 @@ TEST_F(FileLane, AReadIsDoneWhenItsCopyHasLanded)
     for (unsigned each = 0; each < 10; ++each)
         queue.turn();
     EXPECT_EQ(done(), 0u);
-    copies.land();
+    copies.complete_all();
     queue.turn();
     EXPECT_EQ(done(), 1u);
 }
@@ -173,7 +173,7 @@ TEST_F(FileLane, ARegionEndsWhenNothingIsCopiedThereAnyMore)
     std::future<void> ending = std::async(std::launch::async, [&] { there.end(); });
     EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
     auto& backend = dynamic_cast<nic::soft::soft_files&>(*detail::internals::backend(engine));
-    backend.engine().between_turns([&] { copies.land(); });
+    backend.engine().between_turns([&] { copies.complete_all(); });
     ending.get();
 }
 
@@ -185,7 +185,7 @@ TEST_F(FileLane, AFileEndsWhenNothingIsReadFromItAnyMore)
     std::future<void> ending = std::async(std::launch::async, [&] { file_.reset(); });
     EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
     auto& backend = dynamic_cast<nic::soft::soft_files&>(*detail::internals::backend(engine));
-    backend.engine().between_turns([&] { copies.land(); });
+    backend.engine().between_turns([&] { copies.complete_all(); });
     ending.get();
 }
 

@@ -102,7 +102,7 @@ class waiting_copies final : public devices::copy_queue {
     bool failed() const noexcept override { return false; }
     void mark(std::uint32_t number) noexcept override { marked_ = number; }
     std::uint32_t landed() const noexcept override { return landed_; }
-    void land() { landed_ = marked_; }
+    void complete_all() { landed_ = marked_; }
 
  private:
     std::uint32_t marked_ = 0, landed_ = 0;
@@ -164,7 +164,7 @@ TEST_F(CopiedOn, IsHeldUntilItHasLanded)
     EXPECT_EQ(port.counters().held, 10u);
     EXPECT_EQ(port.counters().delivered, 0u);
     EXPECT_TRUE(conserves(port.counters()));
-    copies->land();
+    copies->complete_all();
     port.get().turn();
     EXPECT_EQ(port.counters().delivered, 10u);
     EXPECT_EQ(engines().receiver(0).queue(number).delivered_bytes.value(), 600u);
@@ -179,7 +179,7 @@ TEST_F(CopiedOn, IsDroppedWithTheLifeOfItsQueue)
     EXPECT_EQ(dropped(port.counters(), drop_reason::queue_closed), 10u);
     arrive(5);
     EXPECT_EQ(port.counters().held, 5u);
-    copies->land();
+    copies->complete_all();
     port.get().turn();
     EXPECT_TRUE(all_accounted(port.counters(), 15));
     EXPECT_EQ(port.counters().delivered, 5u);

@@ -35,9 +35,9 @@ class ResizedRings : public testing::TestWithParam<two_rings> {};
 /// Whether the program was told since the last call.
 bool was_notified(const completion_queue& queue)
 {
-    pollfd look{.fd = queue.descriptor(), .events = POLLIN, .revents = 0};
+    pollfd watched{.fd = queue.descriptor(), .events = POLLIN, .revents = 0};
     std::uint64_t count = 0;
-    return ::poll(&look, 1, 0) == 1 && read(queue.descriptor(), &count, sizeof count) == sizeof count;
+    return ::poll(&watched, 1, 0) == 1 && read(queue.descriptor(), &count, sizeof count) == sizeof count;
 }
 
 std::vector<std::uint32_t> indices_of(const std::vector<completion>& all)

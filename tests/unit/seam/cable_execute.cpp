@@ -17,7 +17,7 @@ unsigned cable_pair::execute_all()
     if (state_ == rdma_state::reset || state_ == rdma_state::init)
         return 0;
     if (std::atomic_ref(*static_cast<std::uint64_t*>(bell_.at.cpu)).exchange(nothing_rung) != nothing_rung)
-        look();
+        read_doorbell_record();
     unsigned executed = 0;
     for (entry each; outstanding() != 0 && (state_ == rdma_state::ready_to_send || state_ == rdma_state::error);
          ++executed) {
@@ -160,7 +160,7 @@ cable_pair::result cable_pair::execute(const entry& what)
 namespace {
 
 /// A number on a multiple of its size changes at once, behind all that was written before.
-void place(std::uint8_t* at, const std::uint8_t* from, std::size_t count)
+void store(std::uint8_t* at, const std::uint8_t* from, std::size_t count)
 {
     std::uint64_t number = 0;
     if (count != sizeof number || reinterpret_cast<std::uintptr_t>(at) % sizeof number != 0) {
@@ -195,7 +195,7 @@ cable_pair::result cable_pair::write_or_send(const entry& what, cable_pair& peer
         if (!to && count != 0) // a WRITE of no bytes names no memory
             return {.syndrome = WEFTIO_SYNDROME_REMOTE_ACCESS, .fails_peer = true};
         if (count != 0)
-            place(to, message.data(), count);
+            store(to, message.data(), count);
     }
     if (receives) {
         const std::uint8_t refused =
@@ -243,7 +243,7 @@ cable_pair::result cable_pair::read_or_change(const entry& what, cable_pair& pee
     }
     const std::uint8_t* from = before.data();
     for (const piece& each : to) {
-        place(each.at, from, each.bytes);
+        store(each.at, from, each.bytes);
         from += each.bytes;
     }
     ++peer.counts_.executed;
@@ -277,7 +277,7 @@ std::uint8_t cable_pair::receive(const bytes* message, cable_completion what)
     const std::uint8_t* from = message ? message->data() : nullptr;
     for (const piece& each : places)
         if (what.syndrome == 0)
-            place(each.at, std::exchange(from, from + each.bytes), each.bytes);
+            store(each.at, std::exchange(from, from + each.bytes), each.bytes);
     complete_receive(what);
     if (what.syndrome == 0)
         return 0;

@@ -54,9 +54,9 @@ class Pull : public testing::Test {
         raw.push();
         port.run_dry();
     }
-    std::vector<bytes> land()
+    std::vector<bytes> complete_all()
     {
-        copies.land();
+        copies.complete_all();
         std::vector<bytes> sent = port.send_all();
         progress.progress();
         return sent;
@@ -82,7 +82,7 @@ TEST_F(Pull, SendsAFrameOnceItHasBeenBrought)
     push({send_entry({ethernet_segments(), {gpu_piece(100, 5)}})});
     EXPECT_EQ(port.on_the_wire(), 0u);
     EXPECT_EQ(weftio_dev_eth_txq_completed(queue.handle()), 0u) << "the kernel may not write there yet";
-    EXPECT_EQ(land(), std::vector<bytes>{there_at(5, 100)});
+    EXPECT_EQ(complete_all(), std::vector<bytes>{there_at(5, 100)});
     EXPECT_EQ(weftio_dev_eth_txq_completed(queue.handle()), 1u);
     EXPECT_EQ(queue.counters().copied_bytes, 100u);
     EXPECT_TRUE(conserves(queue.counters()));
@@ -117,13 +117,13 @@ TEST_F(Pull, SendsWhatAModelSendsInOrder)
         raw.push();
         port.run_dry();
         while (random() % 3 != 0 && copies.batches_under_way()) {
-            copies.land_one();
+            copies.complete_one();
             take();
         }
         take();
         if (step % 100 == 99)
             while (sent.size() != expected.size()) {
-                copies.land();
+                copies.complete_all();
                 take();
             }
     }
@@ -150,7 +150,7 @@ TEST_F(Pull, FramesAtEqualDistancesShareACopy)
     add(950, 71);              // not as far as it is long
     push(entries);
     EXPECT_EQ(copies.copies.size(), 5u);
-    EXPECT_EQ(land(), expected);
+    EXPECT_EQ(complete_all(), expected);
 }
 
 TEST_F(Pull, FillsInChecksumsWhenTheBytesAreThere)
@@ -163,7 +163,7 @@ TEST_F(Pull, FillsInChecksumsWhenTheBytesAreThere)
     push({send_entry({ethernet_segments({}, WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM),
                       {gpu_piece(static_cast<std::uint32_t>(spoiled.size()), 0)}})});
     frame.resize(60);
-    EXPECT_EQ(land(), std::vector<bytes>{frame});
+    EXPECT_EQ(complete_all(), std::vector<bytes>{frame});
 }
 
 TEST_F(Pull, ANeighborsFramesDoNotWait)
@@ -174,7 +174,7 @@ TEST_F(Pull, ANeighborsFramesDoNotWait)
     its.append(send_entry({ethernet_segments(), {host_piece(60, 0)}}));
     its.push();
     EXPECT_EQ(port.send_all(), std::vector<bytes>{copy_of(here.cpu_address(), 60)});
-    EXPECT_EQ(land(), std::vector<bytes>{there_at(0, 60)});
+    EXPECT_EQ(complete_all(), std::vector<bytes>{there_at(0, 60)});
 }
 
 TEST_F(Pull, BringsFramesBehindAWaitAheadOfTheirTime)
@@ -183,7 +183,7 @@ TEST_F(Pull, BringsFramesBehindAWaitAheadOfTheirTime)
     push({wait_entry(eth_txq::timestamp(deadline_ns)), send_entry({ethernet_segments(), {gpu_piece(80, 9)}})});
     EXPECT_EQ(copies.copies.size(), 1u);
     std::vector<bytes> sent;
-    ASSERT_TRUE(eventually([&] { return !(sent = land()).empty(); }));
+    ASSERT_TRUE(eventually([&] { return !(sent = complete_all()).empty(); }));
     EXPECT_GE(utc_now_ns(), deadline_ns);
     EXPECT_EQ(sent, std::vector<bytes>{there_at(9, 80)});
     EXPECT_EQ(copies.copies.size(), 0u) << "once";
@@ -194,7 +194,7 @@ TEST_F(Pull, AFrameBehindAWaitWhoseRegionEndsFails)
 {
     const std::uint64_t deadline_ns = utc_now_ns() + 500 * ms;
     push({wait_entry(eth_txq::timestamp(deadline_ns)), send_entry({ethernet_segments(), {gpu_piece(80, 9)}})});
-    copies.land();
+    copies.complete_all();
     there.end();
     if (utc_now_ns() >= deadline_ns)
         GTEST_SKIP() << "missed: a region that ends before the deadline; this machine stood still for half a second";
@@ -254,7 +254,7 @@ TEST_F(Pull, ADriverThatCannotReadSlotsGetsCopies)
     soft.engine().between_turns([&] { soft.sender().pulls().find(other.get())->copy_whole_frames(); });
     push({send_entry({ethernet_segments(), {piece(beside, 100, 0)}}),
           send_entry({ethernet_segments(), {piece(beside, 61, 9)}})});
-    other->copies->land();
+    other->copies->complete_all();
     port.run_dry();
     EXPECT_EQ(soft.sender().pulls().find(other.get())->free_slots(), nic::soft::pull_stream::slots)
         << "before the driver ends";
@@ -272,7 +272,7 @@ TEST_F(Pull, MoreFramesThanSlotsGoWhenTheDriverGivesSomeBack)
     std::vector<bytes> sent;
     for (unsigned turn = 0; turn < 40; ++turn) {
         port.run_dry();
-        copies.land();
+        copies.complete_all();
         while (rte_mbuf* frame = port.take_mbuf())
             held.push_back(frame);
     }
@@ -282,7 +282,7 @@ TEST_F(Pull, MoreFramesThanSlotsGoWhenTheDriverGivesSomeBack)
         rte_pktmbuf_free(frame);
     }
     while (sent.size() < count) {
-        copies.land();
+        copies.complete_all();
         for (bytes& frame : port.send_all())
             sent.push_back(std::move(frame));
     }
@@ -304,7 +304,7 @@ TEST_F(Pull, FramesThatWaitLeaveSlotsToOthers)
     }
     std::vector<bytes> sent;
     EXPECT_TRUE(eventually([&] {
-        for (bytes& frame : land())
+        for (bytes& frame : complete_all())
             sent.push_back(std::move(frame));
         return sent.size() == 40;
     }));
@@ -338,7 +338,7 @@ TEST_F(Pull, ARegionEndsWhenItsFramesHaveBeenBrought)
     push({send_entry({ethernet_segments(), {gpu_piece(60, 0)}})});
     std::future<void> ending = std::async(std::launch::async, [&] { there.end(); });
     EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
-    software_nic(port.get()).engine().between_turns([&] { copies.land(); });
+    software_nic(port.get()).engine().between_turns([&] { copies.complete_all(); });
     EXPECT_EQ(ending.wait_for(patience), std::future_status::ready);
     EXPECT_EQ(port.send_all(), std::vector<bytes>{there_at(0, 60)});
 }
@@ -353,16 +353,16 @@ TEST_F(Pull, AFrameWhoseNearPieceHasGoneFailsAndGivesItsSlotBack)
         {send_entry({ethernet_segments(), {gpu_piece(100, 3)}}),
          send_entry({ethernet_segments(),
                      {gpu_piece(60, 0), pointer(60, gone.lkey(), reinterpret_cast<std::uint64_t>(fleeting.data()))}})});
-    std::vector<bytes> sent = land();
+    std::vector<bytes> sent = complete_all();
     if (sent.empty())
-        sent = land();
+        sent = complete_all();
     EXPECT_EQ(sent, std::vector<bytes>{there_at(3, 100)}) << "the one before it is sent";
     progress.progress();
     ASSERT_EQ(failures.size(), 1u);
     EXPECT_EQ(failures[0].position, 1u);
     EXPECT_THAT(failures[0].text, HasSubstr(gone_words));
     EXPECT_TRUE(conserves(queue.counters()));
-    copies.land();
+    copies.complete_all();
     port.run_dry();
     EXPECT_EQ(software_nic(port.get()).sender().pulls().find(gpu.get())->free_slots(), nic::soft::pull_stream::slots);
 }
@@ -376,9 +376,9 @@ TEST_F(Pull, AStoppedQueueGivesItsSlotsBack)
         raw = raw_queue(queue);
     }
     EXPECT_TRUE(conserves(queue.counters()));
-    copies.land();
+    copies.complete_all();
     push({send_entry({ethernet_segments(), {gpu_piece(60, 77)}})});
-    EXPECT_EQ(land(), std::vector<bytes>{there_at(77, 60)});
+    EXPECT_EQ(complete_all(), std::vector<bytes>{there_at(77, 60)});
     auto& streams = software_nic(port.get()).sender().pulls();
     port.run_dry();
     EXPECT_EQ(streams.find(gpu.get())->free_slots(), nic::soft::pull_stream::slots);
@@ -395,9 +395,9 @@ TEST_F(Pull, ASlotIsTakenAgainWhenNothingIsUnderWayToIt)
     push({send_entry({ethernet_segments(), {host_piece(40, 7), gpu_piece(40, 7)}})});
     bytes expected = copy_of(static_cast<std::byte*>(here.cpu_address()) + 7, 40), rest = there_at(7, 40);
     expected.insert(expected.end(), rest.begin(), rest.end());
-    std::vector<bytes> sent = land();
+    std::vector<bytes> sent = complete_all();
     if (sent.empty())
-        sent = land();
+        sent = complete_all();
     EXPECT_EQ(sent, std::vector<bytes>{expected});
 }
 

@@ -114,7 +114,7 @@ refusal read_copy(const entry& entry, const keys::queue_keys& keys, const copy_s
 
 unsigned copy_work::turn(std::uint32_t most)
 {
-    look();
+    read_doorbell_record();
     check_stream();
     const std::uint32_t before = next_;
     const std::uint64_t done_before = under_way_ ? done_ : 0;
@@ -289,7 +289,7 @@ void copy_work::count_done(std::uint64_t entries, std::uint64_t bytes)
 
 void copy_work::stop()
 {
-    look();
+    read_doorbell_record();
     check_stream();
     failed_.store(true, std::memory_order_relaxed);
     const std::uint32_t index = next_;

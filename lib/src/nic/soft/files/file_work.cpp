@@ -46,7 +46,7 @@ file_work::~file_work()
 
 unsigned file_work::turn(std::uint32_t most)
 {
-    look();
+    read_doorbell_record();
     const std::uint32_t before = next_;
     const std::uint64_t begun_before = under_way_ ? begun_ : 0;
     if (failed() && next_ != submitted_)
@@ -373,7 +373,7 @@ void file_work::give_up_wait()
 
 void file_work::stop()
 {
-    look();
+    read_doorbell_record();
     failed_.store(true, std::memory_order_relaxed);
     give_up_wait();
     count_flushed(flush(next_));

@@ -4,9 +4,9 @@
 
 namespace weftio::nic::soft {
 
-staging::landing staging::turn()
+staging::delivery staging::turn()
 {
-    landing published;
+    delivery published;
     for (std::uint32_t landed = target_.copies->landed(); landed_ != landed && landed_ != started_; ++landed_)
         for (const std::uint32_t end = end_of_batch_[landed_ % most_under_way]; first_ != end; ++first_) {
             const packet& first = packet_at(first_);

@@ -32,12 +32,12 @@ class staging {
         packet_at(end_++) = {where, publication, slot, bytes};
     }
     /// What one turn has published.
-    struct landing {
+    struct delivery {
         std::uint32_t packets = 0;
         std::uint64_t bytes = 0;
     };
     /// Publishes the completions of packets that have been copied, and starts the next batch. Never blocks.
-    landing turn();
+    delivery turn();
     /// The number of packets that have not been copied completely.
     std::uint32_t held() const noexcept { return end_ - first_; }
 

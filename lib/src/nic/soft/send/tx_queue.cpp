@@ -30,7 +30,7 @@ tx_queue::tx_queue(const tx_ring& ring, const dpdk::wire& wire, const pull_strea
 
 unsigned tx_queue::turn(std::uint32_t most)
 {
-    look();
+    read_doorbell_record();
     check_stream();
     unsigned moved = 0;
     // A wait must end even when no entry follows it.
