@@ -264,7 +264,7 @@ double soak::watch_for(running_kernel& kernel, bench::soak_watch& watch)
     const auto begin = clock::now(), end = begin + lasts;
     for (auto next = begin; clock::now() < end && !interrupted && kernel.alive();
          std::this_thread::sleep_until(std::min(next, end))) {
-        watch.look(counters());
+        watch.sample(counters());
         next += std::chrono::seconds(1);
     }
     return std::chrono::duration<double>(clock::now() - begin).count();
@@ -284,7 +284,7 @@ bool soak::run()
     found.packets = out_.counters().sent - before;
     enqueued_ += stop(kernel);
     drain();
-    watch.look(counters());
+    watch.sample(counters());
     found.missing = lost();
     found.grown_mib = watch.growth_bytes() / 1048576;
     found.good = found.missing.empty() && watch.went_back().empty() && found.grown_mib <= options_.growth_mib;
@@ -303,7 +303,7 @@ void soak::say(const outcome& found, const bench::soak_watch& watch) const
     fmt::print("{:<22}{:.1f} min{}\n", "time", found.seconds / 60, interrupted ? ", interrupted" : "");
     fmt::print("{:<22}{} frames, {}\n", "conservation", found.packets,
                found.missing.empty() ? "none lost" : "LOST: " + found.missing);
-    fmt::print("{:<22}{} looks at {} counters, {}\n", "monotonic", watch.looks(), counters().size(),
+    fmt::print("{:<22}{} looks at {} counters, {}\n", "monotonic", watch.samples(), counters().size(),
                watch.went_back().empty() ? "none went back" : "WENT BACK: " + watch.went_back());
     fmt::print("{:<22}{:.1f} MiB; it may grow by {:.0f} MiB\n", "memory",
                static_cast<double>(watch.last_resident_bytes()) / 1048576, options_.growth_mib);
@@ -320,7 +320,7 @@ bench::table soak::figures(const outcome& found, const bench::soak_watch& watch)
     add("wanted rate", "/s", found.wanted, found.best > 0 ? "best rate" : "");
     add("reached rate", "/s", static_cast<double>(found.packets) / found.seconds, "wanted rate");
     add("memory grown", "MiB", found.grown_mib);
-    add("memory grown, slope", "MiB an hour", watch.bytes_per_look() * 3600 / 1048576);
+    add("memory grown, slope", "MiB an hour", watch.bytes_per_sample() * 3600 / 1048576);
     if (!paces_)
         return table;
     const schedule_error late = out_.schedule();

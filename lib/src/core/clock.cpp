@@ -19,7 +19,7 @@ constexpr double longest_slew = 500e-6;
 constexpr double believable_drift = 2000e-6; ///< beyond it: a step or slew of CLOCK_REALTIME, or a bad first guess
 constexpr double same_slope = 100e-6;
 constexpr double correction_ns = 500e6; ///< an offset is corrected over this time
-constexpr double look_ns = 20e6;
+constexpr double discipline_period_ns = 20e6;
 constexpr double ahead_ns = 1e6;                     ///< a new rate is published this long before it takes effect
 constexpr std::uint64_t calibration_ns = 10'000'000; ///< two samples, each within 50 ns on a quiet machine: 10 ppm
 
@@ -129,12 +129,13 @@ void utc_clock::publish(std::uint64_t base_ticks, std::uint64_t base_ns, double 
     made.scale_before.store(lines_[(next - 1) % 2].scale.load(std::memory_order_relaxed), std::memory_order_release);
     made.scale.store(static_cast<std::uint64_t>(ns_per_tick * 4294967296.0), std::memory_order_release);
     sequence_.store(next, std::memory_order_release);
-    next_look_.store(base_ticks + static_cast<std::uint64_t>(look_ns / ns_per_tick), std::memory_order_relaxed);
+    next_discipline_.store(base_ticks + static_cast<std::uint64_t>(discipline_period_ns / ns_per_tick),
+                           std::memory_order_relaxed);
 }
 
 void utc_clock::discipline() noexcept
 {
-    if (static_cast<std::int64_t>(ticks() - next_look_.load(std::memory_order_relaxed)) < 0 ||
+    if (static_cast<std::int64_t>(ticks() - next_discipline_.load(std::memory_order_relaxed)) < 0 ||
         steering_.test_and_set(std::memory_order_acquire))
         return;
     sample now = take_sample();

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t least_frame_bytes = 14;
 constexpr std::uint64_t second_ns = 1'000'000'000;
-constexpr std::uint64_t look_every_ns = second_ns / 100; ///< at receivers
-constexpr std::uint64_t patience_ns = second_ns / 10;    ///< with a receiver that consumes nothing
+constexpr std::uint64_t check_every_ns = second_ns / 100; ///< at receivers
+constexpr std::uint64_t patience_ns = second_ns / 10;     ///< with a receiver that consumes nothing
 constexpr std::uint64_t memory_again_ns = second_ns;
 constexpr unsigned most_in_a_row = 16; ///< frames of a channel before the next channel's
 
@@ -76,7 +76,7 @@ member::outcome member::send_to(unsigned slot, std::span<const std::uint8_t> fra
     if (to && put(slot, *to, frame))
         return outcome::sent;
     if (to && to->channel) {
-        look_after_receivers();
+        check_receivers();
         if (!to->dead && !to->unresponsive)
             return outcome::full;
     }
@@ -146,24 +146,24 @@ void member::publish() noexcept
         if (to_[slot].channel.publish())
             file_.shared().slots[slot].news.fetch_or(bit(this->slot()), std::memory_order_acq_rel);
     });
-    look_after_receivers();
+    check_receivers();
 }
 
 /// Finds out which receivers consume nothing, and which of those were killed. Does nothing until 10 ms have passed.
-void member::look_after_receivers() noexcept
+void member::check_receivers() noexcept
 {
     const std::uint64_t now_ns = core::utc_stamp_ns();
-    if (now_ns - looked_at_ns_ < look_every_ns)
+    if (now_ns - checked_at_ns_ < check_every_ns)
         return;
-    const bool in_a_row = now_ns - looked_at_ns_ < 3 * look_every_ns;
-    looked_at_ns_ = now_ns;
+    const bool in_a_row = now_ns - checked_at_ns_ < 3 * check_every_ns;
+    checked_at_ns_ = now_ns;
     for (unsigned slot = 0; slot != most_members; ++slot)
         if (to_[slot].channel && !to_[slot].dead)
-            look_after(slot, to_[slot], now_ns, in_a_row);
+            check_receiver(slot, to_[slot], now_ns, in_a_row);
 }
 
 /// @param in_a_row  the last look was a short time ago: otherwise nothing is known of the time between
-void member::look_after(unsigned slot, receiver& to, std::uint64_t now_ns, bool in_a_row) noexcept
+void member::check_receiver(unsigned slot, receiver& to, std::uint64_t now_ns, bool in_a_row) noexcept
 {
     const std::uint64_t before = std::exchange(to.consumed, to.channel.consumed());
     if (to.channel.waiting() == 0 || to.consumed != before) {

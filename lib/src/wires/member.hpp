@@ -86,8 +86,8 @@ class member {
     outcome send_to_all(std::span<const std::uint8_t> frame) noexcept;
     bool put(unsigned slot, receiver& to, std::span<const std::uint8_t> frame) noexcept;
     bool make_channel(unsigned slot, receiver& to) noexcept;
-    void look_after_receivers() noexcept;
-    void look_after(unsigned slot, receiver& to, std::uint64_t now_ns, bool in_a_row) noexcept;
+    void check_receivers() noexcept;
+    void check_receiver(unsigned slot, receiver& to, std::uint64_t now_ns, bool in_a_row) noexcept;
     void hear_news() noexcept;
     channel_in* channel_from(unsigned slot) noexcept;
     bool is_for_us(std::span<const std::uint8_t> frame) const noexcept;
@@ -99,8 +99,8 @@ class member {
     const std::uint32_t life_;
     const mac address_;
     std::array<receiver, most_members> to_{};
-    std::uint64_t unpublished_ = 0;  ///< channels with frames that were put, a bit for each receiver
-    std::uint64_t looked_at_ns_ = 0; ///< when receivers were looked after
+    std::uint64_t unpublished_ = 0;   ///< channels with frames that were put, a bit for each receiver
+    std::uint64_t checked_at_ns_ = 0; ///< when receivers were looked after
     bool logged_no_memory_ = false;
     std::array<channel_in, most_members> from_{};
     std::uint64_t pending_ = 0;  ///< channels that may have frames, a bit for each sender

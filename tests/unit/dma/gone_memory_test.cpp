@@ -132,7 +132,7 @@ TEST_P(GoneMemory, BetweenTwoPartsOfACopy)
     weftio_dev_dma_memcpy(queue.handle(), here.buffer(), 0, here.buffer(), 100, 100, 0);
     weftio_dev_send_queue_commit_strong(&queue.handle()->queue);
     weftio_dev_send_doorbell(&queue.handle()->queue.ring);
-    soft.queues().look_at_records(true);
+    soft.queues().poll_records(true);
     soft.queues().turn(64);
     EXPECT_FALSE(queue.failed());
     fleeting.go();

@@ -49,9 +49,9 @@ class IdleQueues : public testing::Test {
         weftio_dev_eth_txq_push(txq);
     }
     /// Until each record has been looked at, and the driver is done.
-    std::vector<bytes> look_at_all()
+    std::vector<bytes> poll_all()
     {
-        for (std::uint32_t looked = 0; looked < queues; looked += work_list::looks_of_a_busy_turn)
+        for (std::uint32_t looked = 0; looked < queues; looked += work_list::polls_when_busy)
             port_.get().turn();
         auto taken = port_.take();
         port_.get().turn();
@@ -70,9 +70,9 @@ TEST_F(IdleQueues, AreNotAllLookedAtInATurn)
 {
     for (std::uint32_t number = 0; number < queues; ++number)
         ring(queues_[number], number);
-    EXPECT_EQ(port_.get().turn(), work_list::looks_of_an_idle_turn);
-    EXPECT_EQ(port_.get().turn(), work_list::looks_of_a_busy_turn);
-    EXPECT_EQ(look_at_all().size(), queues);
+    EXPECT_EQ(port_.get().turn(), work_list::polls_when_idle);
+    EXPECT_EQ(port_.get().turn(), work_list::polls_when_busy);
+    EXPECT_EQ(poll_all().size(), queues);
 }
 
 /// As device code does that rings before it writes the record, and then rings the same value again.
@@ -83,10 +83,10 @@ TEST_F(IdleQueues, WakeByTheirRecordAndNotByTheirDoorbell)
               WEFTIO_DEV_OK);
     weftio_store_doorbell_u64(ring.doorbell, 1234);
     fall_asleep();
-    EXPECT_TRUE(look_at_all().empty()) << "no record names an entry";
+    EXPECT_TRUE(poll_all().empty()) << "no record names an entry";
     weftio_store_release_sys_u32(ring.dbrec, weftio_swap32(1));
     weftio_store_doorbell_u64(ring.doorbell, 1234);
-    EXPECT_EQ(look_at_all().size(), 1u);
+    EXPECT_EQ(poll_all().size(), 1u);
 }
 
 TEST_F(IdleQueues, AreAllHeardInTheEnd)
@@ -94,7 +94,7 @@ TEST_F(IdleQueues, AreAllHeardInTheEnd)
     for (std::uint32_t round = 0; round < 3; ++round) {
         for (std::uint32_t number = 0; number < queues; ++number)
             ring(queues_[number], number);
-        EXPECT_EQ(look_at_all().size(), queues);
+        EXPECT_EQ(poll_all().size(), queues);
         for (const eth_txq& queue : queues_)
             EXPECT_EQ(queue.counters().sent, round + 1);
         fall_asleep();
@@ -133,7 +133,7 @@ TEST_F(IdleQueues, AreHeardInTheirSleepBehindAWait)
     weftio_dev_eth_txq_push(txq);
     fall_asleep();
     ring(queues_[5], 5);
-    EXPECT_TRUE(look_at_all().empty());
+    EXPECT_TRUE(poll_all().empty());
     EXPECT_GT(software_nic(port_.get()).sender().queue(queues_[5].number()).prepared(), 0u);
 }
 
@@ -143,12 +143,12 @@ TEST_F(IdleQueues, ComeAndGoInTheirSleep)
     queues_[3].reset();
     ring(queues_[3], 0);
     ring(queues_.back(), 1);
-    EXPECT_EQ(look_at_all().size(), 2u);
+    EXPECT_EQ(poll_all().size(), 2u);
     fall_asleep();
     queues_.emplace_back(port_.get(), cpu_, eth_txq_options{.entries = 64});
     EXPECT_EQ(queues_.back().number(), 1u);
     ring(queues_.back(), 2);
-    EXPECT_EQ(look_at_all(), numbered_run(2, 1));
+    EXPECT_EQ(poll_all(), numbered_run(2, 1));
     queues_.clear();
     EXPECT_EQ(port_.get().turn(), 0u);
 }

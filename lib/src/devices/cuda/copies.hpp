@@ -26,7 +26,7 @@ class copies final : public copy_queue {
  private:
     /// Returns whether the GPU still works.
     bool works(const current_context& now) noexcept;
-    void look_at(result status) noexcept;
+    void note_status(result status) noexcept;
 
     std::shared_ptr<cuda_device> owner_;
     const driver& cuda_;

@@ -59,7 +59,7 @@ port_options of_engine(const dma_engine_options& options)
 /// The limit also holds in inline mode: entries of other queues must not make a kernel's call long.
 unsigned copier::turn(const turn_budget& budget)
 {
-    queues_.look_at_records(budget.busy);
+    queues_.poll_records(budget.busy);
     const unsigned moved = queues_.turn(std::min(budget.entries, entries_of_a_turn)).moved;
     streams_.end_batches();
     return moved;

@@ -26,7 +26,7 @@ file_unit::file_unit(std::unique_ptr<storage::way> way, bool reads_now)
 /// also holds in inline mode: entries of other queues must not make a kernel's call long.
 unsigned file_unit::turn(const turn_budget& budget)
 {
-    queues_.look_at_records(budget.busy);
+    queues_.poll_records(budget.busy);
     unsigned moved = collect();
     moved += queues_.turn(std::min(budget.entries, entries_of_a_turn)).moved;
     streams_.end_batches();

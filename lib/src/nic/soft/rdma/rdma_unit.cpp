@@ -59,7 +59,7 @@ unsigned rdma_unit::turn(const turn_budget& budget)
         return 0;
     }
     unsigned moved = take_own();
-    queues_.look_at_records(budget.busy || moved != 0);
+    queues_.poll_records(budget.busy || moved != 0);
     queues_.wake_those_due();
     moved += give_turns(std::min(budget.entries, share_));
     wire.flush();

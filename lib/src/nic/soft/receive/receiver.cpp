@@ -393,8 +393,8 @@ bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reas
 
 /// Zeroes the bytes after the packet that the kernel wants zeroed, verifies checksums, and completes `facts`. Returns
 /// false when memory of the slot has gone.
-bool receiver::look_into(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
-                         std::optional<std::uint16_t> tci, rx_facts& facts) noexcept
+bool receiver::inspect_packet(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
+                              std::optional<std::uint16_t> tci, rx_facts& facts) noexcept
 {
     const bool verify = queue.ring().verify_checksums, zero = queue.ring().zeroed_bytes != 0;
     const std::span<const std::uint8_t> frame{reinterpret_cast<const std::uint8_t*>(queue.slot(slot)), bytes};
@@ -434,7 +434,7 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
     std::uint32_t slot = 0, bytes = mbuf.pkt_len;
     if (!put_in_slot(queue, mbuf, slot))
         return false;
-    if (!look_into(queue, slot, bytes, arrival, tci, facts)) { // the mbuf has been freed already
+    if (!inspect_packet(queue, slot, bytes, arrival, tci, facts)) { // the mbuf has been freed already
         queue.lose_memory();
         dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(1);
         return true;

@@ -127,8 +127,8 @@ class receiver final : public unit {
     void drop(rte_mbuf& mbuf, drop_reason reason);
     bool deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reason);
     bool finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival);
-    static bool look_into(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
-                          std::optional<std::uint16_t> tci, rx_facts& facts) noexcept;
+    static bool inspect_packet(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
+                               std::optional<std::uint16_t> tci, rx_facts& facts) noexcept;
     void close_ways_to(std::uint32_t number) noexcept;
     template <class Visit>
     void for_each_handed(Visit&& visit);

@@ -48,7 +48,7 @@ std::uint32_t pull_stream::free_slots() noexcept
 
 rte_mbuf* pull_stream::begin(std::uint32_t bytes) noexcept
 {
-    for (std::uint32_t looked = 0; looked != slots; ++looked) {
+    for (std::uint32_t tried = 0; tried != slots; ++tried) {
         const std::uint32_t number = next_;
         next_ = (next_ + 1) % slots;
         if (!is_free(number))

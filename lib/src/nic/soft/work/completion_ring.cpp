@@ -132,7 +132,7 @@ ring_end completion_ring::resize(const completion_memory& to) noexcept
 /// An arming word is `sequence number << 28 | command | consumer index`. The sequence number changes with each event,
 /// so an answered word asks for nothing more. Unread completions of an earlier notification do not count: many programs
 /// arm the queue before they read it.
-void completion_ring::look_at_arming() noexcept
+void completion_ring::poll_arming() noexcept
 {
     has_news_ = false;
     const std::uint32_t word = weftio_load_acquire_sys_u32(record_ + arming_word);

@@ -61,7 +61,7 @@ class completion_ring {
     /// thread.
     bool overrun() const noexcept { return overrun_.load(std::memory_order_relaxed); }
     /// Notifies the program if it has armed the queue, and a completion has come since or none will come any more.
-    void look_at_arming() noexcept;
+    void poll_arming() noexcept;
     /// The consumer index in the record, and its value when last read, in memory order.
     const std::uint32_t* record() const noexcept { return record_; }
     std::uint32_t record_seen() const noexcept { return record_seen_; }
