@@ -53,7 +53,7 @@ class copy_queue {
     /// Ends batch `number`, which holds all copies started since the last mark; numbers count up from 1.
     virtual void mark(std::uint32_t number) noexcept = 0;
     /// The last batch whose copies are visible to kernels; 0 if none is.
-    virtual std::uint32_t landed() const noexcept = 0;
+    virtual std::uint32_t completed() const noexcept = 0;
     /// Whether the device has failed: what has not landed never will.
     virtual bool failed() const noexcept = 0;
 };

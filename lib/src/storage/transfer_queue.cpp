@@ -380,7 +380,7 @@ void transfer_queue::poll_copies()
         if (by.failed()) {
             stop_at(*each->of, each->begin, EIO);
             free_piece(*each);
-        } else if (!by.landed(each->batch)) {
+        } else if (!by.completed(each->batch)) {
             copying_.push_back(each);
         } else if (each->at == stage::fetching) {
             submit_io(*each);

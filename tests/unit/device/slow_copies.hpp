@@ -36,7 +36,7 @@ class slow_copies final : public devices::copy_queue {
         marks.push_back(number);
         ends_.push_back(copies.size());
     }
-    std::uint32_t landed() const noexcept override { return landed_; }
+    std::uint32_t completed() const noexcept override { return completed_; }
     bool failed() const noexcept override { return failed_; }
 
     /// Executes all batches.
@@ -52,7 +52,7 @@ class slow_copies final : public devices::copy_queue {
         for (std::size_t at = 0; at < count; ++at)
             execute(copies[at]);
         copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(count));
-        landed_ = marks[marks.size() - ends_.size()];
+        completed_ = marks[marks.size() - ends_.size()];
         ends_.erase(ends_.begin());
         for (std::size_t& end : ends_)
             end -= count;
@@ -76,7 +76,7 @@ class slow_copies final : public devices::copy_queue {
     }
 
     std::vector<std::size_t> ends_; ///< indices in `copies` at which the batches that have not landed end
-    std::uint32_t landed_ = 0;
+    std::uint32_t completed_ = 0;
     std::atomic<bool> failed_ = false; ///< set by the test while an engine's thread reads it
 };
 

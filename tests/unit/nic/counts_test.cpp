@@ -101,11 +101,11 @@ class waiting_copies final : public devices::copy_queue {
     void fill(void*, std::uint32_t, std::size_t) noexcept override {}
     bool failed() const noexcept override { return false; }
     void mark(std::uint32_t number) noexcept override { marked_ = number; }
-    std::uint32_t landed() const noexcept override { return landed_; }
-    void complete_all() { landed_ = marked_; }
+    std::uint32_t completed() const noexcept override { return completed_; }
+    void complete_all() { completed_ = marked_; }
 
  private:
-    std::uint32_t marked_ = 0, landed_ = 0;
+    std::uint32_t marked_ = 0, completed_ = 0;
 };
 
 /// A queue whose packets are copied on, in memory of the test.

@@ -20,9 +20,9 @@ device_pointer address(const void* pointer) noexcept
 
 copies::copies(std::shared_ptr<cuda_device> owner) : owner_(std::move(owner)), cuda_(owner_->api())
 {
-    landed_ = owner_->allocate(sizeof(std::uint32_t), alignof(std::uint32_t), memory_kind::cpu_device);
+    completed_ = owner_->allocate(sizeof(std::uint32_t), alignof(std::uint32_t), memory_kind::cpu_device);
     if (result status = cuda_.cuStreamCreate(&stream_, stream_non_blocking); status != success) {
-        owner_->release(landed_, memory_kind::cpu_device);
+        owner_->release(completed_, memory_kind::cpu_device);
         cuda_.check(status, "making a stream");
     }
 }
@@ -33,7 +33,7 @@ copies::~copies()
     if (works(now))
         cuda_.cuStreamSynchronize(stream_);
     cuda_.cuStreamDestroy_v2(stream_);
-    owner_->release(landed_, memory_kind::cpu_device);
+    owner_->release(completed_, memory_kind::cpu_device);
 }
 
 void copies::copy(void* to, const void* from, const rows& rows) noexcept
@@ -85,13 +85,13 @@ void copies::mark(std::uint32_t number) noexcept
     const current_context now(cuda_, owner_->primary(), std::nothrow);
     if (works(now))
         note_status(
-            cuda_.cuStreamWriteValue32_v2(stream_, reinterpret_cast<device_pointer>(landed_.device), number, 0));
+            cuda_.cuStreamWriteValue32_v2(stream_, reinterpret_cast<device_pointer>(completed_.device), number, 0));
 }
 
-std::uint32_t copies::landed() const noexcept
+std::uint32_t copies::completed() const noexcept
 {
     // Acquire, pairs with the stream's write of the batch number, which is ordered after the batch's copies.
-    return weftio_load_acquire_sys_u32(static_cast<const std::uint32_t*>(landed_.cpu));
+    return weftio_load_acquire_sys_u32(static_cast<const std::uint32_t*>(completed_.cpu));
 }
 
 bool copies::works(const current_context& now) noexcept

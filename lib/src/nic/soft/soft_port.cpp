@@ -210,7 +210,9 @@ void soft_port::let_go_of_device(const devices::memory_block& block) noexcept
             stream = sender(each).pulls().find(block.owner.get());
             last = stream->ended();
         });
-        auto ask = [&] { return engine(each).between_turns([&] { return stream->landed(last) || stream->failed(); }); };
+        auto ask = [&] {
+            return engine(each).between_turns([&] { return stream->completed(last) || stream->failed(); });
+        };
         done = engines_.keep_trying(ask, std::chrono::seconds(1)) && done;
     }
     if (!done)

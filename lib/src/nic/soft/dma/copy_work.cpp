@@ -244,7 +244,7 @@ void copy_work::let_go_of_part(std::uint32_t index) noexcept
 bool copy_work::returned(std::uint32_t index) const noexcept
 {
     const std::uint64_t batch = batches_[index & (ring_.entries.depth - 1)];
-    return batch == 0 || stream_->landed(batch);
+    return batch == 0 || stream_->completed(batch);
 }
 
 void copy_work::check_stream()

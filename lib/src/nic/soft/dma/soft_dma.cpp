@@ -92,7 +92,7 @@ void soft_dma::wait_for_streams() noexcept
         while (!done) {
             engine_.between_turns([&] {
                 copy_stream& stream = streams().at(number);
-                done = stream.landed(last) || stream.failed();
+                done = stream.completed(last) || stream.failed();
             });
             if (!done)
                 std::this_thread::sleep_for(std::chrono::microseconds(20));

@@ -170,7 +170,7 @@ void file_unit::go_on(std::uint32_t number)
         give_to_way(number);
         return;
     }
-    if (!part.stream->copies().landed(part.batch)) {
+    if (!part.stream->copies().completed(part.batch)) {
         if (part.stream->copies().failed())
             end(number, EIO, true);
         return;
@@ -216,11 +216,11 @@ void file_unit::end(std::uint32_t number, int error, bool device_failed)
     if (part.stream)
         part.stream->give_back(part.address);
     if (part.queue)
-        part.queue->landed(part.index, {.begin = part.begin,
-                                        .bytes = part.bytes,
-                                        .done = part.done,
-                                        .error = error,
-                                        .device_failed = device_failed});
+        part.queue->completed(part.index, {.begin = part.begin,
+                                           .bytes = part.bytes,
+                                           .done = part.done,
+                                           .error = error,
+                                           .device_failed = device_failed});
 }
 
 void file_unit::leave_line(const file_work& queue) noexcept

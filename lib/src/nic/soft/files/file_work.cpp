@@ -75,7 +75,7 @@ bool file_work::execute(budget& left)
     }
     if (!under_way_)
         return true; // nothing to do
-    const bool waits = request_.waits_for_all && begun_ == 0 && not_landed_ != 1;
+    const bool waits = request_.waits_for_all && begun_ == 0 && not_completed_ != 1;
     if (!waits && (fresh || still_may()) && begin_parts(left))
         return true;
     request_.file.use.reset(); // between two turns, only parts hold the file
@@ -111,7 +111,7 @@ bool file_work::take_up()
                            .how = files_.begin(request_.bytes, request_.owner)};
     begun_ = 0;
     under_way_ = true;
-    ++not_landed_;
+    ++not_completed_;
     return true;
 }
 
@@ -129,7 +129,7 @@ bool file_work::refuse_fall()
 
 void file_work::skip()
 {
-    operation_of(next_) = {.begun = true, .landed = true};
+    operation_of(next_) = {.begun = true, .completed = true};
     executed(next_) = {.blocks = static_cast<std::uint8_t>(entry_.blocks()), .event = entry_.event};
     write_result(next_, 0);
     handed_ = next_ += entry_.blocks();
@@ -244,7 +244,7 @@ void file_work::close_entry(refusal reason)
         finish(index);
 }
 
-void file_work::landed(std::uint32_t index, const part_result& part)
+void file_work::completed(std::uint32_t index, const part_result& part)
 {
     operation& each = operation_of(index);
     --parts_;
@@ -269,8 +269,8 @@ void file_work::landed(std::uint32_t index, const part_result& part)
 void file_work::finish(std::uint32_t index)
 {
     operation& each = operation_of(index);
-    each.landed = true;
-    --not_landed_;
+    each.completed = true;
+    --not_completed_;
     count_for_engine(each);
     if (each.reason != refusal::none)
         return finish_failed(index);
@@ -342,7 +342,7 @@ void file_work::count(const operation& done)
 void file_work::mark_behind(std::uint32_t index) noexcept
 {
     for (std::uint32_t at = index + 1; at != next_; ++at)
-        if (operation_of(at).landed && executed(at).reason == refusal::none)
+        if (operation_of(at).completed && executed(at).reason == refusal::none)
             executed(at).reason = refusal::flushed;
 }
 
@@ -360,7 +360,7 @@ void file_work::write_result(std::uint32_t index, std::int64_t result) noexcept
 /// Ends an entry, or a block of one, that is not executed.
 void file_work::mark_done(std::uint32_t index) noexcept
 {
-    operation_of(index) = {.begun = true, .landed = true, .reason = executed(index).reason};
+    operation_of(index) = {.begun = true, .completed = true, .reason = executed(index).reason};
     write_result(index, -static_cast<std::int64_t>(errno_of(executed(index).reason)));
 }
 
@@ -388,7 +388,7 @@ void file_work::restart(const tx_ring& ring, std::uint64_t* results) noexcept
     begin_again(ring, 0);
     results_ = results;
     std::ranges::fill(operations_, operation{});
-    parts_ = not_landed_ = 0;
+    parts_ = not_completed_ = 0;
     bytes_ = 0;
     under_way_ = in_line = any_failed_ = false;
     request_.file = {};

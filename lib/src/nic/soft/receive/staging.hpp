@@ -58,7 +58,7 @@ class staging {
         packets_; ///< by free-running index: packets first_ .. copied_ - 1 are being copied, copied_ .. end_ - 1 wait
     std::uint32_t first_ = 0, copied_ = 0, end_ = 0;
     std::array<std::uint32_t, most_under_way> end_of_batch_{}; ///< index after the last packet of each batch in flight
-    std::uint32_t started_ = 0, landed_ = 0;                   ///< number of batches, free-running
+    std::uint32_t started_ = 0, completed_ = 0;                ///< number of batches, free-running
 };
 
 } // namespace weftio::nic::soft

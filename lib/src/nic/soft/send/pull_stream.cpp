@@ -35,7 +35,7 @@ pull_stream::~pull_stream()
 
 bool pull_stream::is_free(std::uint32_t number) noexcept
 {
-    return headers_[number].returned() && (slots_[number].batch == 0 || stream_.landed(slots_[number].batch));
+    return headers_[number].returned() && (slots_[number].batch == 0 || stream_.completed(slots_[number].batch));
 }
 
 std::uint32_t pull_stream::free_slots() noexcept
@@ -118,7 +118,7 @@ rte_mbuf* pull_stream::whole(rte_mbuf* frame, const dpdk::wire& wire) noexcept
         return frame;
     slot& slot = slot_of(*frame);
     if (slot.batch != 0) {
-        if (!stream_.landed(slot.batch))
+        if (!stream_.completed(slot.batch))
             return nullptr;
         slot.batch = 0;
         net::fill_checksums({reinterpret_cast<std::uint8_t*>(bytes_of(*frame)), slot.bytes},

@@ -52,7 +52,7 @@ class pull_stream {
     bool failed() const noexcept { return stream_.failed(); }
     /// Numbers of batches: see copy_stream.
     std::uint64_t ended() const noexcept { return stream_.ended(); }
-    bool landed(std::uint64_t batch) noexcept { return stream_.landed(batch); }
+    bool completed(std::uint64_t batch) noexcept { return stream_.completed(batch); }
 
  private:
     struct slot {

@@ -39,13 +39,13 @@ class copy_stream {
             copies_->mark(static_cast<std::uint32_t>(++ended_));
     }
     /// Whether all copies of a batch are complete and visible.
-    bool landed(std::uint64_t batch) noexcept
+    bool completed(std::uint64_t batch) noexcept
     {
-        landed_ += copies_->landed() - static_cast<std::uint32_t>(landed_);
-        return batch <= landed_;
+        completed_ += copies_->completed() - static_cast<std::uint32_t>(completed_);
+        return batch <= completed_;
     }
     /// Whether enough batches are in flight: later copies should wait and form a larger batch.
-    bool full() noexcept { return ended_ >= most_under_way && !landed(ended_ + 1 - most_under_way); }
+    bool full() noexcept { return ended_ >= most_under_way && !completed(ended_ + 1 - most_under_way); }
     bool failed() const noexcept { return copies_->failed(); }
     /// Batches that have ended.
     std::uint64_t ended() const noexcept { return ended_; }
@@ -54,9 +54,9 @@ class copy_stream {
     static constexpr std::uint64_t most_under_way = 4;
 
     std::shared_ptr<devices::copy_queue> copies_;
-    bool begun_ = false;       ///< the current batch has copies
-    std::uint64_t ended_ = 0;  ///< batches
-    std::uint64_t landed_ = 0; ///< batches, as last seen
+    bool begun_ = false;          ///< the current batch has copies
+    std::uint64_t ended_ = 0;     ///< batches
+    std::uint64_t completed_ = 0; ///< batches, as last seen
 };
 
 using copy_streams = by_device<copy_stream>;
