@@ -18,11 +18,11 @@ double written_bytes(const rdma_setup& setup, std::size_t bytes, double seconds)
 double read_bytes(const rdma_setup& setup, std::size_t bytes, double seconds);
 /// Bytes that memcpy() copies on this core, from and to the same memory.
 double copied_bytes(const rdma_setup& setup, std::size_t bytes, double seconds);
-/// SENDs of `bytes` bytes. The far kernel posts their receives again.
+/// SENDs of `bytes` bytes. The peer's kernel posts their receives again.
 double sent_messages(const rdma_setup& setup, const rdma_cores& cores, std::uint32_t bytes, double seconds);
 double fetched_and_added(const rdma_setup& setup, double seconds);
 /// Ethernet frames with the length of an RDMA packet of `payload_bytes` bytes of payload, from an eth_txq at the near
-/// port to an eth_rxq at the far port.
+/// port to an eth_rxq at the peer's port.
 double frames(const rdma_setup& setup, const rdma_cores& cores, std::uint32_t payload_bytes, double seconds);
 
 struct round_trips {

@@ -47,7 +47,7 @@ class rdma_setup {
     static std::unique_ptr<rdma_setup> at_one_port(const rdma_cores& cores, engine_mode mode);
     /// Two ports that exist, as port::open takes them, with the MTU that they have. Threads run their engines.
     static std::unique_ptr<rdma_setup> at(const std::string& near, const std::string& peer, const rdma_cores& cores);
-    /// As at(), on two cores: waits of the calling thread run the near engine, and the far engine has a thread.
+    /// As at(), on two cores: waits of the calling thread run the near engine, and the peer's engine has a thread.
     static std::unique_ptr<rdma_setup> on_two_cores(const std::string& near, const std::string& peer,
                                                     const rdma_cores& cores);
     rdma_setup(const rdma_setup&) = delete;

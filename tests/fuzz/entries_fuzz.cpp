@@ -149,7 +149,7 @@ class send_side {
     const std::shared_ptr<devices::device_backend> device_{std::shared_ptr<void>(),
                                                            reinterpret_cast<devices::device_backend*>(this)};
     const std::shared_ptr<test::slow_copies> copies_ = std::make_shared<test::slow_copies>();
-    bool slow_ = false; ///< copies land only when the input says so
+    bool slow_ = false; ///< copies complete only when the input says so
     guarded long_{2 * guarded::page}, short_{guarded::page}, lasting_{guarded::page}, unmapped_{guarded::page};
     static constexpr std::uint64_t unmapped_base = 0x9000; ///< entries name it by no address of the device's
     std::array<keys::key_entry, 4> regions_{
@@ -170,7 +170,7 @@ named_region send_side::region_at(std::size_t which) const
     return {.key = key_[which], .base = regions_[which].base, .bytes = regions_[which].bytes};
 }
 
-/// The whole send side turns, and the host reads what it is told.
+/// The whole send side turns, and the host reads what is reported.
 unsigned send_side::turn(std::uint32_t most)
 {
     if (!slow_)

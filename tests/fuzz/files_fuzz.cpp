@@ -245,7 +245,7 @@ class file_side {
     soft::file_unit unit_{std::unique_ptr<storage::way>(way_)};
     guarded_ring ring_, neighbors_ring_;
     soft::file_work *const work_ = add(ring_, 1), *const neighbor_ = add(neighbors_ring_, 2);
-    bool slow_ = false; ///< copies land only when the input says so
+    bool slow_ = false; ///< copies complete only when the input says so
     std::uint64_t failures_reported_ = 0;
 };
 

@@ -262,7 +262,7 @@ TEST(Closing, IsToldToTheEngine)
     ::close(node);
     EXPECT_EQ(before + 1, reported_closes());
     EXPECT_EQ(twin, ::dup2(null, twin));
-    EXPECT_EQ(before + 3, reported_closes()) << "with the one that told_closes() has closed";
+    EXPECT_EQ(before + 3, reported_closes()) << "with the one that reported_closes() has closed";
     ::close(twin);
     EXPECT_EQ(before + 4, reported_closes()) << "an ordinary file tells nothing";
     EXPECT_EQ(0, ::close_range(static_cast<unsigned>(third), static_cast<unsigned>(third), 0));

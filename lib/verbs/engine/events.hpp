@@ -1,4 +1,4 @@
-// Asynchronous events: what a program is told about its objects and its port in addition to completions.
+// Asynchronous events: what is reported to a program about its objects and its port, in addition to completions.
 #pragma once
 
 #include "context.hpp"

@@ -75,7 +75,7 @@ class slow_copies final : public devices::copy_queue {
             static_cast<std::byte*>(each.to)[at] = reinterpret_cast<const std::byte*>(&each.pattern)[at % 4];
     }
 
-    std::vector<std::size_t> ends_; ///< indices in `copies` at which the batches that have not landed end
+    std::vector<std::size_t> ends_; ///< indices in `copies` at which the incomplete batches end
     std::uint32_t completed_ = 0;
     std::atomic<bool> failed_ = false; ///< set by the test while an engine's thread reads it
 };

@@ -69,7 +69,7 @@ class Lane : public testing::Test {
 
 } // namespace
 
-/// Random copies and fills, at random places, that land at random times.
+/// Random copies and fills, at random addresses, that complete at random times.
 TEST_F(Lane, CopiesAndFillsWhatAModelDoes)
 {
     std::minstd_rand random(11);

@@ -36,7 +36,7 @@ class FileLane : public testing::Test {
                   WEFTIO_DEV_OK);
     }
     void commit() const { weftio_dev_file_commit(queue.handle()); }
-    /// Turns until `condition`, while copies land.
+    /// Turns until `condition`, while copies complete.
     template <class Condition>
     bool with_turns(Condition&& condition, bool complete_all = true)
     {

@@ -267,7 +267,7 @@ TEST_P(FileQueue, MemoryThatIsGoneFailsTheRead)
     EXPECT_THAT(failures(), ElementsAre(HasSubstr("was unmapped")));
 }
 
-/// Edges that are not aligned go through the page cache, and what is told of the way says so.
+/// Edges that are not aligned go through the page cache, and the reported way says so.
 TEST_P(FileQueue, AFileWithODirectIsReadAndWrittenAtAnyPlace)
 {
     const int descriptor = open(scratch.path().c_str(), O_RDWR | O_CLOEXEC | O_DIRECT);

@@ -32,7 +32,7 @@ std::string name_of(const two_rings& of)
 
 class ResizedRings : public testing::TestWithParam<two_rings> {};
 
-/// Whether the program was told since the last call.
+/// Whether the program was notified since the last call.
 bool was_notified(const completion_queue& queue)
 {
     pollfd watched{.fd = queue.descriptor(), .events = POLLIN, .revents = 0};

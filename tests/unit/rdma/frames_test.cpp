@@ -66,7 +66,7 @@ class RdmaFrames : public testing::TestWithParam<bool> {
             return 0;
         return packet.headers.syndrome;
     }
-    /// What the host of the second end hears.
+    /// What is reported to the host of the second end.
     std::string reported() { return ends.queue(1).reported().text; }
 
     /// The frame with its UDP checksum, which RoCE senders leave 0.

@@ -103,7 +103,7 @@ TEST_F(Gids, AQueuePairWhoseRecordClaimsTooMuchTellsWhyByAProgressEngine)
     EXPECT_EQ(pairs_[0]->state(), rdma_state::error);
     EXPECT_EQ(reported.at(0).syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
     EXPECT_THAT(reported.at(0).text, testing::HasSubstr("the doorbell record claims more entries than the ring holds"));
-    pairs_[0].reset(); // what it has told stays, and its memory is left
+    pairs_[0].reset(); // what it has reported stays, and its memory is left
     EXPECT_EQ(progress.progress(), 0u);
 }
 

@@ -20,7 +20,7 @@ std::string words_of(const std::function<void()>& call)
     return refused.what();
 }
 
-/// What the progress_engine told of each end.
+/// What the progress_engine reported of each end.
 class reported_failures {
  public:
     explicit reported_failures(public_pair& ends) : ends_(ends)
@@ -29,7 +29,7 @@ class reported_failures {
             progress_.attach(ends.queue(end),
                              {.on_error = [this, end](const send_failure& failure) { of_[end].push_back(failure); }});
     }
-    /// The first failure of an end, once it is told.
+    /// The first failure of an end, once it is reported.
     send_failure first(unsigned end)
     {
         EXPECT_TRUE(eventually([&] {

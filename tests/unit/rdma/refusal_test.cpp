@@ -47,7 +47,7 @@ class RdmaRefusal : public testing::Test {
         EXPECT_EQ(count.flushed, 1u);
         EXPECT_EQ(count.done, 0u);
     }
-    /// The host hears this of the entry, and nothing else.
+    /// This is reported to the host for the entry, and nothing else.
     void expect_reason(refusal why)
     {
         const nic::send_outcome reported = a.reported();
@@ -56,7 +56,7 @@ class RdmaRefusal : public testing::Test {
         EXPECT_THAT(reported.text, testing::HasSubstr(" failed: "));
         EXPECT_THAT(reported.text, testing::EndsWith(explain(why)));
     }
-    /// The host of the peer hears this of it, and nothing more.
+    /// This is reported to the host of the peer, and nothing more.
     void expect_reported(nic::outcome_of what, std::uint8_t syndrome, const std::string& words)
     {
         const nic::send_outcome reported = b.reported();

@@ -83,7 +83,7 @@ class EveryNicRdma : public testing::TestWithParam<nic_case> {
         EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first, &reported), expected);
         return reported;
     }
-    /// In the models: bytes of the near memory come to the far one.
+    /// In the models: copies bytes of the local memory to the remote one.
     void expect_remote(std::size_t to, std::size_t from, std::size_t count)
     {
         std::copy_n(local_model.begin() + static_cast<std::ptrdiff_t>(from), count,

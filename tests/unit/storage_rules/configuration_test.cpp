@@ -1,4 +1,4 @@
-// Configuration files: what each key sets, and what is told about keys and values that are wrong.
+// Configuration files: what each key sets, and what is reported about keys and values that are wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

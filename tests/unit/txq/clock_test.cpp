@@ -1,4 +1,4 @@
-// The clock that sends are scheduled by: its servo with played time, its readings with real time.
+// The clock that sends are scheduled by: its servo with fake time, its readings with real time.
 #include "core/clock.hpp"
 
 #include <atomic>

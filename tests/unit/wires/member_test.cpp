@@ -191,7 +191,7 @@ TEST_F(Wire, IsAsAModelSays)
         for (unsigned each = 0; each != count && result == outcome::sent && to != count; ++each)
             if (each == to)
                 model[{from, each}].push_back(sent);
-        if (to == count) { // who has no room is not told, so all receive before the next broadcast
+        if (to == count) { // a full ring drops a broadcast without notice, so all receive before the next broadcast
             ASSERT_EQ(all[from]->dropped(), dropped);
             for (unsigned each = 0; each != count; ++each)
                 if (each != from)

@@ -100,8 +100,8 @@ bool copies::works(const current_context& now) noexcept
     return !failed_;
 }
 
-/// Logs the first failure. No copy lands any more: packets run out of slots and count as out_of_buffer, entries of DMA
-/// queues fail.
+/// Logs the first failure. No copy completes any more: packets run out of slots and count as out_of_buffer, and entries
+/// of DMA queues fail.
 void copies::note_status(result status) noexcept
 {
     if (status == success || failed_)

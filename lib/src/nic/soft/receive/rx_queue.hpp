@@ -108,7 +108,8 @@ class rx_queue {
     weftio_cqe model(const rx_facts& facts) const;
     /// Whether the packets of this queue go through staging.
     bool is_staged() const { return staging_ != nullptr; }
-    /// Publishes the packets whose copy to the device is complete. Returns how many. Called every turn. @pre is_staged()
+    /// Publishes the packets whose copy to the device is complete. Returns how many. Called every turn.
+    /// @pre is_staged()
     unsigned deliver_staged()
     {
         const staging::delivery done = staging_->turn();

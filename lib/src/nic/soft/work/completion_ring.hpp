@@ -53,7 +53,8 @@ class completion_ring {
         overrun
     };
     resize_check check_resize(std::uint32_t depth) noexcept;
-    /// See nic::completion_queue::resize(). @param to  the new entries  @pre check_resize() has returned enough in this turn
+    /// See nic::completion_queue::resize(). @param to  the new entries
+    /// @pre check_resize() has returned enough in this turn
     ring_end resize(const completion_memory& to) noexcept;
     /// @pre has_room()
     void put(const completion& what) noexcept;
