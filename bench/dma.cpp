@@ -151,7 +151,7 @@ double by_stream(gpu_setting& where, const memory& from, const memory& to, std::
         where.stream->copy(to.device_address(), from.device_address(),
                            {.bytes = bytes, .count = 1, .to_stride = bytes, .from_stride = bytes});
     where.stream->mark(++where.batches);
-    while (where.stream->landed() != where.batches)
+    while (where.stream->completed() != where.batches)
         weftio_relax(0);
     return seconds_since(start);
 }

@@ -23,10 +23,10 @@
 #include "common/network.hpp"
 #include "common/table.hpp"
 #include "pacing/distribution.hpp"
-#include "pacing/far_capture.hpp"
 #include "pacing/frame.hpp"
 #include "pacing/machine.hpp"
 #include "pacing/pacing.kernel.h"
+#include "pacing/peer_capture.hpp"
 #include "pacing/tcpreplay.hpp"
 #include "weftio/weftio.hpp"
 
@@ -44,7 +44,7 @@ constexpr std::uint64_t most_ahead = 1024, most_batch = 32;
 struct options : bench::common_options {
     std::uint64_t interval_ns = 100'000;
     std::uint32_t count = 50'000;
-    std::string port, far, device = "cpu";
+    std::string port, peer, device = "cpu";
     int core = 1;
     bool tcpreplay = true;
 };
@@ -160,9 +160,9 @@ void measure_weftio(const options& options, result& result)
     result.driver = port.driver();
     bench::stay_off_core(options.core); // the kernel, the capture and this thread
     paced_queue paced(port, options);
-    std::unique_ptr<bench::far_capture> capture;
-    if (!options.far.empty())
-        capture = std::make_unique<bench::far_capture>(options.far, options.count);
+    std::unique_ptr<bench::peer_capture> capture;
+    if (!options.peer.empty())
+        capture = std::make_unique<bench::peer_capture>(options.peer, options.count);
     bench::machine_watch watch(options.core);
     result.trouble = paced.send();
     result.machine = watch.use();
@@ -174,19 +174,19 @@ void measure_weftio(const options& options, result& result)
     result.rows.push_back(bench::summarize("far side", lateness(arrivals, paced.planned_ns(0), options.interval_ns)));
     if (result.trouble.empty() && arrivals.size() != options.count)
         result.trouble = fmt::format("{} of {} frames arrived on {}; its capture lost {}", arrivals.size(),
-                                     options.count, options.far, capture->lost());
+                                     options.count, options.peer, capture->lost());
 }
 
 /// tcpreplay's schedule begins with its first frame, because it cannot start at a given time.
 void measure_tcpreplay(const options& options, result& result)
 {
     std::string interface = options.port.starts_with("iface:") ? options.port.substr(6) : "";
-    if (interface.empty() || options.far.empty()) {
+    if (interface.empty() || options.peer.empty()) {
         result.tcpreplay = "needs --port iface:NAME and --far";
         return;
     }
     bench::stay_off_core(-1);
-    bench::far_capture capture(options.far, options.count);
+    bench::peer_capture capture(options.peer, options.count);
     result.tcpreplay = bench::run_tcpreplay(interface, options.count, options.interval_ns);
     auto arrivals = capture.finish();
     if (!result.tcpreplay.empty() || arrivals.empty())
@@ -241,7 +241,7 @@ void choose_port(options& options)
     if (geteuid() == 0) {
         bench::make_private_network("near", "far");
         options.port = "iface:near";
-        options.far = "far";
+        options.peer = "far";
     } else {
         options.port = "null";
         fmt::print("not root: no veth pair, so no far side and no tcpreplay\n");
@@ -279,7 +279,7 @@ int main(int argc, char** argv)
     app.add_option("--count", options.count, "frames")->capture_default_str()->check(CLI::Range(1, 1'000'000'000));
     app.add_option("--port", options.port,
                    "as for port::open; left out: a veth pair of its own, or null when not root");
-    app.add_option("--far", options.far, "interface on the other side, to capture on")->needs("--port");
+    app.add_option("--far", options.peer, "interface on the other side, to capture on")->needs("--port");
     app.add_option("--device", options.device, "where the kernel runs")->capture_default_str();
     app.add_option("--core", options.core, "core of the engine, -1 for any")->capture_default_str();
     bench::add_json(app, options);

@@ -6,7 +6,7 @@
 //   ./rdma_bench --ports iface:eth0 iface:eth1     over two ports that a wire connects, instead of rings
 //   ./rdma_bench --veth                            root: over a veth pair of its own
 //
-// Each setup (rdma_place) is opened anew in each round, one at a time. A row and its peer are measured one after the
+// Each setup (rdma_setup) is opened anew in each round, one at a time. A row and its peer are measured one after the
 // other.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -34,7 +34,7 @@
 namespace {
 
 using namespace weftio;
-using bench::rdma_place;
+using bench::rdma_setup;
 
 constexpr std::size_t kib = 1024, mib = 1024 * kib;
 
@@ -54,12 +54,12 @@ struct measurement {
     std::string name, peer;
     const char* unit;
     double in_unit; ///< factor from the result of `measure` to `unit`
-    std::function<double(const rdma_place&)> measure;
+    std::function<double(const rdma_setup&)> measure;
     bool once = false; ///< measured in the first round only
 };
 
 struct group {
-    std::function<std::unique_ptr<rdma_place>()> open;
+    std::function<std::unique_ptr<rdma_setup>()> open;
     std::vector<measurement> all;
 };
 
@@ -85,7 +85,7 @@ std::vector<int> cores_apart(std::size_t count)
 measurement small(const std::string& name, const std::string& peer, std::uint32_t queues, double seconds)
 {
     return {name, peer, "M/s", 1e-6,
-            [=](const rdma_place& place) { return bench::small_writes(place, queues, seconds); }};
+            [=](const rdma_setup& setup) { return bench::small_writes(setup, queues, seconds); }};
 }
 
 /// Adds the median and the 99th percentile of the same round trips.
@@ -94,16 +94,16 @@ void add_round_trips(const options& wanted, const std::string& name, const std::
                      std::vector<measurement>& all)
 {
     const auto found = std::make_shared<bench::round_trips>();
-    const auto once = [measure, cores = wanted.cores(), trips = wanted.trips](const rdma_place& place) {
-        return measure(place, cores, trips);
+    const auto once = [measure, cores = wanted.cores(), trips = wanted.trips](const rdma_setup& setup) {
+        return measure(setup, cores, trips);
     };
-    all.push_back({name, peer, "us", 1, [=](const rdma_place& place) {
-                       *found = once(place);
+    all.push_back({name, peer, "us", 1, [=](const rdma_setup& setup) {
+                       *found = once(setup);
                        return found->median_us;
                    }});
-    all.push_back({name + ", p99", peer.empty() ? "" : peer + ", p99", "us", 1, [=](const rdma_place& place) {
+    all.push_back({name + ", p99", peer.empty() ? "" : peer + ", p99", "us", 1, [=](const rdma_setup& setup) {
                        const double measured = std::exchange(found->p99_us, 0); // 0: the median was not measured
-                       return measured != 0 ? measured : once(place).p99_us;
+                       return measured != 0 ? measured : once(setup).p99_us;
                    }});
 }
 
@@ -113,8 +113,8 @@ void add_idle(const options& wanted, const std::string& where, std::uint32_t pai
     const std::string alone = "write 8 B, alone, " + where;
     all.push_back(small(alone, "", 1, wanted.seconds));
     all.push_back({fmt::format("write 8 B, beside {} idle, {}", wanted.idle, where), alone, "M/s", 1e-6,
-                   [=, seconds = wanted.seconds](const rdma_place& place) {
-                       return bench::small_writes_beside(place, pairs, seconds);
+                   [=, seconds = wanted.seconds](const rdma_setup& setup) {
+                       return bench::small_writes_beside(setup, pairs, seconds);
                    }});
 }
 
@@ -127,19 +127,19 @@ std::vector<measurement> over_a_wire(const options& wanted, const std::string& w
                       one = "write 8 B inline, " + where;
     std::vector<measurement> all{
         {frames, "", "Gb/s", 8e-9,
-         [=](const rdma_place& place) {
-             return place.path_mtu() * bench::frames(place, cores, place.path_mtu(), seconds);
+         [=](const rdma_setup& setup) {
+             return setup.path_mtu() * bench::frames(setup, cores, setup.path_mtu(), seconds);
          }},
         {fmt::format("write 1 MiB, {} (ICRC by {})", where, method), frames, "Gb/s", 8e-9,
-         [=](const rdma_place& place) { return bench::written_bytes(place, mib, seconds); }},
+         [=](const rdma_setup& setup) { return bench::written_bytes(setup, mib, seconds); }},
         {"read 1 MiB, " + where, frames, "Gb/s", 8e-9,
-         [=](const rdma_place& place) { return bench::read_bytes(place, mib, seconds); }},
+         [=](const rdma_setup& setup) { return bench::read_bytes(setup, mib, seconds); }},
         small(one, "", 1, seconds),
         small("write 8 B inline, 64 queues, " + where, one, 64, seconds),
         {"send 1 KiB, " + where, "", "M/s", 1e-6,
-         [=](const rdma_place& place) { return bench::sent_messages(place, cores, 1024, seconds); }},
+         [=](const rdma_setup& setup) { return bench::sent_messages(setup, cores, 1024, seconds); }},
         {"fetch_add, " + where, "", "M/s", 1e-6,
-         [=](const rdma_place& place) { return bench::fetched_and_added(place, seconds); }}};
+         [=](const rdma_setup& setup) { return bench::fetched_and_added(setup, seconds); }}};
     const std::string bare = "round trip of a frame, " + where;
     add_round_trips(wanted, bare, "", bench::frame_ping_pong, all);
     add_round_trips(wanted, "round trip 8 B, " + where, bare, bench::ping_pong, all);
@@ -153,11 +153,11 @@ std::vector<measurement> on_one_core(const options& wanted)
     const double seconds = wanted.seconds;
     return {small("write 8 B inline, ring, one core", "", 1, seconds),
             {"write 1 MiB, ring, one core", "", "Gb/s", 8e-9,
-             [=](const rdma_place& place) { return bench::written_bytes(place, mib, seconds); }},
+             [=](const rdma_setup& setup) { return bench::written_bytes(setup, mib, seconds); }},
             {"read 1 MiB, ring, one core", "", "Gb/s", 8e-9,
-             [=](const rdma_place& place) { return bench::read_bytes(place, mib, seconds); }},
+             [=](const rdma_setup& setup) { return bench::read_bytes(setup, mib, seconds); }},
             {"write 4 KiB, ring, one core", "", "Gb/s", 8e-9,
-             [=](const rdma_place& place) { return bench::written_bytes(place, 4096, seconds); }}};
+             [=](const rdma_setup& setup) { return bench::written_bytes(setup, 4096, seconds); }}};
 }
 
 /// Two ports, a core for each: the calling thread runs the near engine.
@@ -173,11 +173,11 @@ std::vector<measurement> at_one_port(const options& wanted)
     const std::string copied = "memcpy 64 KiB";
     std::vector<measurement> all{
         {"memory a queue pair, beside its rings", "", "bytes", 1,
-         [count = wanted.idle](const rdma_place& place) { return bench::bytes_of_a_queue_pair(place, count); }, true},
+         [count = wanted.idle](const rdma_setup& setup) { return bench::bytes_of_a_queue_pair(setup, count); }, true},
         small("write 8 B inline, loopback inline", "", 1, seconds),
-        {copied, "", "Gb/s", 8e-9, [=](const rdma_place& place) { return bench::copied_bytes(place, 65536, seconds); }},
+        {copied, "", "Gb/s", 8e-9, [=](const rdma_setup& setup) { return bench::copied_bytes(setup, 65536, seconds); }},
         {"write 64 KiB, loopback inline", copied, "Gb/s", 8e-9,
-         [=](const rdma_place& place) { return bench::written_bytes(place, 65536, seconds); }}};
+         [=](const rdma_setup& setup) { return bench::written_bytes(setup, 65536, seconds); }}};
     add_idle(wanted, "loopback inline", wanted.idle / 2, all);
     return all;
 }
@@ -196,8 +196,8 @@ std::vector<measurement> by_size(const options& wanted, const std::string& where
                                      32 * kib, 64 * kib, 128 * kib, 512 * kib, 2 * mib, 8 * mib};
     for (const std::size_t bytes : sizes)
         all.push_back({fmt::format("write {}, {}, by size", words_of(bytes), where), "", "Gb/s", 8e-9,
-                       [=, seconds = wanted.seconds](const rdma_place& place) {
-                           return bench::written_bytes(place, bytes, seconds);
+                       [=, seconds = wanted.seconds](const rdma_setup& setup) {
+                           return bench::written_bytes(setup, bytes, seconds);
                        }});
     return all;
 }
@@ -216,7 +216,7 @@ std::vector<group> groups(const options& wanted)
     const bench::rdma_cores cores = wanted.cores();
     const bool given = !wanted.ports.empty();
     const auto wire = [=] {
-        return given ? rdma_place::at(wanted.ports[0], wanted.ports[1], cores) : rdma_place::on_rings(cores);
+        return given ? rdma_setup::at(wanted.ports[0], wanted.ports[1], cores) : rdma_setup::on_rings(cores);
     };
     const std::string where = wanted.veth ? "veth" : given ? "ports" : "ring";
     std::vector<group> all;
@@ -230,13 +230,13 @@ std::vector<group> groups(const options& wanted)
         std::vector<measurement> threaded;
         add_round_trips(wanted, "round trip 8 B, loopback", "", bench::ping_pong, threaded);
         all.push_back(
-            {[=] { return rdma_place::at_one_port(cores, engine_mode::inline_worker); }, at_one_port(wanted)});
-        all.push_back({[=] { return rdma_place::at_one_port(cores, engine_mode::thread); }, threaded});
-        all.push_back({[=] { return rdma_place::on_rings(cores, engine_mode::inline_worker); }, on_one_core(wanted)});
+            {[=] { return rdma_setup::at_one_port(cores, engine_mode::inline_worker); }, at_one_port(wanted)});
+        all.push_back({[=] { return rdma_setup::at_one_port(cores, engine_mode::thread); }, threaded});
+        all.push_back({[=] { return rdma_setup::on_rings(cores, engine_mode::inline_worker); }, on_one_core(wanted)});
     }
     all.push_back({wire, over_a_wire(wanted, where)});
     if (given)
-        all.push_back({[=] { return rdma_place::on_two_cores(wanted.ports[0], wanted.ports[1], cores); },
+        all.push_back({[=] { return rdma_setup::on_two_cores(wanted.ports[0], wanted.ports[1], cores); },
                        on_two_cores(wanted, where)});
     return all;
 }
@@ -261,7 +261,7 @@ void keep(std::vector<group>& groups, const std::string& part)
 int run(options wanted)
 {
     if (wanted.veth) {
-        bench::make_private_network("rdma0", "rdma1", rdma_place::port_mtu);
+        bench::make_private_network("rdma0", "rdma1", rdma_setup::port_mtu);
         wanted.ports = {"iface:rdma0", "iface:rdma1"};
     }
     std::vector<group> all = groups(wanted);
@@ -271,11 +271,11 @@ int run(options wanted)
     bench::on_core here(wanted.cores().near_kernel);
     for (unsigned round = 0; round < wanted.rounds; ++round)
         for (const group& group : all) {
-            const std::unique_ptr<rdma_place> place = group.open();
-            path_mtu = place->path_mtu();
+            const std::unique_ptr<rdma_setup> setup = group.open();
+            path_mtu = setup->path_mtu();
             for (const measurement& each : group.all)
                 if (round == 0 || !each.once)
-                    values[each.name].push_back(each.measure(*place) * each.in_unit);
+                    values[each.name].push_back(each.measure(*setup) * each.in_unit);
         }
     bench::table table("rdma_bench");
     for (const group& group : all)

@@ -76,7 +76,7 @@ class soak {
  private:
     running_kernel launch(const eth_txq& out, double rate);
     std::uint64_t stop(running_kernel& kernel);
-    void settle();
+    void drain();
     void prime();
     double unbounded_rate(const eth_txq& out);
     bool keeps_up(const eth_txq& out, double rate);
@@ -125,12 +125,12 @@ std::uint64_t soak::stop(running_kernel& kernel)
 }
 
 /// Waits until all enqueued frames have been sent and, when forwarding, have been received again.
-void soak::settle()
+void soak::drain()
 {
-    auto settled = [&] {
+    auto drained = [&] {
         return out_.counters().sent >= enqueued_ && (paces_ || port_.counters().delivered >= enqueued_);
     };
-    for (auto end = clock::now() + patience; !settled() && clock::now() < end;)
+    for (auto end = clock::now() + patience; !drained() && clock::now() < end;)
         if (paces_)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         else
@@ -146,7 +146,7 @@ void soak::prime()
     weftio_dev_eth_txq_commit_strong(out_.handle());
     weftio_dev_eth_txq_push(out_.handle());
     enqueued_ = primed;
-    settle();
+    drain();
 }
 
 /// The highest rate of the kernel. When pacing, every wait is in the past and delays nothing.
@@ -162,7 +162,7 @@ double soak::unbounded_rate(const eth_txq& out)
     std::uint64_t moved = stop(kernel);
     if (!paces_)
         enqueued_ += moved;
-    settle();
+    drain();
     return rate;
 }
 
@@ -264,7 +264,7 @@ double soak::watch_for(running_kernel& kernel, bench::soak_watch& watch)
     const auto begin = clock::now(), end = begin + lasts;
     for (auto next = begin; clock::now() < end && !interrupted && kernel.alive();
          std::this_thread::sleep_until(std::min(next, end))) {
-        watch.look(counters());
+        watch.sample(counters());
         next += std::chrono::seconds(1);
     }
     return std::chrono::duration<double>(clock::now() - begin).count();
@@ -283,8 +283,8 @@ bool soak::run()
     found.seconds = watch_for(kernel, watch);
     found.packets = out_.counters().sent - before;
     enqueued_ += stop(kernel);
-    settle();
-    watch.look(counters());
+    drain();
+    watch.sample(counters());
     found.missing = lost();
     found.grown_mib = watch.growth_bytes() / 1048576;
     found.good = found.missing.empty() && watch.went_back().empty() && found.grown_mib <= options_.growth_mib;
@@ -303,7 +303,7 @@ void soak::say(const outcome& found, const bench::soak_watch& watch) const
     fmt::print("{:<22}{:.1f} min{}\n", "time", found.seconds / 60, interrupted ? ", interrupted" : "");
     fmt::print("{:<22}{} frames, {}\n", "conservation", found.packets,
                found.missing.empty() ? "none lost" : "LOST: " + found.missing);
-    fmt::print("{:<22}{} looks at {} counters, {}\n", "monotonic", watch.looks(), counters().size(),
+    fmt::print("{:<22}{} looks at {} counters, {}\n", "monotonic", watch.samples(), counters().size(),
                watch.went_back().empty() ? "none went back" : "WENT BACK: " + watch.went_back());
     fmt::print("{:<22}{:.1f} MiB; it may grow by {:.0f} MiB\n", "memory",
                static_cast<double>(watch.last_resident_bytes()) / 1048576, options_.growth_mib);
@@ -320,7 +320,7 @@ bench::table soak::figures(const outcome& found, const bench::soak_watch& watch)
     add("wanted rate", "/s", found.wanted, found.best > 0 ? "best rate" : "");
     add("reached rate", "/s", static_cast<double>(found.packets) / found.seconds, "wanted rate");
     add("memory grown", "MiB", found.grown_mib);
-    add("memory grown, slope", "MiB an hour", watch.bytes_per_look() * 3600 / 1048576);
+    add("memory grown, slope", "MiB an hour", watch.bytes_per_sample() * 3600 / 1048576);
     if (!paces_)
         return table;
     const schedule_error late = out_.schedule();

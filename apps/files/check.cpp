@@ -97,7 +97,7 @@ void find_places(facts& to, const check_options& options)
 }
 
 /// Opens NVIDIA's library as an engine would: if it is asked for.
-void look_for_vendor(facts& to)
+void check_vendor_library(facts& to)
 try {
     to.vendor_asked = to.live ? storage::vendor_library_asked_for(to.configuration) : to.configuration.cufile_library;
     to.vendor = to.live && !to.vendor_asked.empty() && !to.configuration.force_compat_mode;
@@ -108,7 +108,7 @@ try {
     to.vendor_refused = refused.what();
 }
 
-facts look(const check_options& options)
+facts gather_facts(const check_options& options)
 {
     if (!fs::is_directory(options.root))
         throw error(errc::not_found, fmt::format("weftio-files: --root {}: is no folder", options.root));
@@ -123,7 +123,7 @@ facts look(const check_options& options)
     if (made.live && options.topology.empty())
         made.no_nvlinks = storage::add_nvlinks(made.trees);
     find_places(made, options);
-    look_for_vendor(made);
+    check_vendor_library(made);
     try {
         if (made.live)
             storage::make_uring(1);
@@ -317,7 +317,7 @@ section routing(const facts& from, const check_options& options)
 
 std::vector<section> check(const check_options& options)
 {
-    const facts from = look(options);
+    const facts from = gather_facts(options);
     return {environment(from, options),
             driver_configuration(from),
             settings(from.configuration, from.places),

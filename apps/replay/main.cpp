@@ -107,12 +107,12 @@ int replay(command& wanted)
                   .remarks = !wanted.quiet,
                   .stats_s = wanted.stats_s,
                   .stats_on_error = report_on_output});
-    auto look = [&](const progress& at) { shown.show(at); };
+    auto show_progress = [&](const progress& at) { shown.show(at); };
     std::vector<run_report> reports;
     if (wanted.second_port.empty())
-        reports.push_back(replay_files(wanted.session, stop, look));
+        reports.push_back(replay_files(wanted.session, stop, show_progress));
     else
-        reports = replay_split(wanted.session, wanted.second_port, stop, look);
+        reports = replay_split(wanted.session, wanted.second_port, stop, show_progress);
     shown.end();
     bool written = no_complaint(shown.failure());
     if (!wanted.json.empty())

@@ -26,12 +26,12 @@ class session {
     /// Does everything that must precede the first frame.
     void prepare();
     /// @param anchor_ns  UTC of the start of the plan; 0: as soon as possible
-    run_report run(std::uint64_t anchor_ns, const std::function<void(const progress&)>& look);
+    run_report run(std::uint64_t anchor_ns, const std::function<void(const progress&)>& show_progress);
 
  private:
     bool timed() const noexcept { return options_.feed.timing.by != pace::top_speed; }
     void preload();
-    void send(const std::function<void(const progress&)>& look);
+    void send(const std::function<void(const progress&)>& show_progress);
     bool everything_sent() const;
     void read_notifications();
     void fail(std::string why);
@@ -144,14 +144,14 @@ void session::prepare()
     conveyor_.start();
 }
 
-run_report session::run(std::uint64_t anchor_ns, const std::function<void(const progress&)>& look)
+run_report session::run(std::uint64_t anchor_ns, const std::function<void(const progress&)>& show_progress)
 {
     conveyor_.set_anchor(anchor_ns);
-    send(look);
+    send(show_progress);
     return report();
 }
 
-void session::send(const std::function<void(const progress&)>& look)
+void session::send(const std::function<void(const progress&)>& show_progress)
 {
     begin_ns_ = utc_now_ns();
     std::thread feeding([this] { feeder_.run(stop_); });
@@ -159,7 +159,7 @@ void session::send(const std::function<void(const progress&)>& look)
         read_notifications();
         if (std::string trouble = watch_.trouble(); !trouble.empty())
             fail(trouble);
-        look(now());
+        show_progress(now());
         std::this_thread::sleep_for(turn);
     }
     end_ns_ = utc_now_ns();
@@ -280,15 +280,15 @@ progress sum_of(const progress& one, const progress& other)
 } // namespace
 
 run_report replay_files(const session_options& options, std::atomic<bool>& stop,
-                        const std::function<void(const progress&)>& look)
+                        const std::function<void(const progress&)>& show_progress)
 {
     session made(options, stop);
     made.prepare();
-    return made.run(anchor_of(options), look);
+    return made.run(anchor_of(options), show_progress);
 }
 
 std::vector<run_report> replay_split(const session_options& options, const std::string& second_port,
-                                     std::atomic<bool>& stop, const std::function<void(const progress&)>& look)
+                                     std::atomic<bool>& stop, const std::function<void(const progress&)>& show_progress)
 {
     session_options others = options;
     others.port = second_port;
@@ -323,7 +323,7 @@ std::vector<run_report> replay_split(const session_options& options, const std::
             std::unique_lock guard(shared);
             progress now = sum_of(latest[0], latest[1]);
             guard.unlock();
-            look(now);
+            show_progress(now);
         }
         each.get();
     }

@@ -32,14 +32,15 @@ struct session_options {
 };
 
 /// Sends all frames and returns a report. Blocks until the run is done, or until `stop` becomes true; sets `stop`
-/// itself if the port fails. Calls `look` about every millisecond, on the caller's thread.
+/// itself if the port fails. Calls `show_progress` about every millisecond, on the caller's thread.
 /// @throws open_error a file cannot be opened; weftio::error the port or the device cannot
 run_report replay_files(const session_options& options, std::atomic<bool>& stop,
-                        const std::function<void(const progress&)>& look);
+                        const std::function<void(const progress&)>& show_progress);
 
 /// Replays through two ports with one anchor: frames that `options.feed.split` sorts to the second go through
 /// `second_port`. Returns a report for each. A port that fails stops both.
 std::vector<run_report> replay_split(const session_options& options, const std::string& second_port,
-                                     std::atomic<bool>& stop, const std::function<void(const progress&)>& look);
+                                     std::atomic<bool>& stop,
+                                     const std::function<void(const progress&)>& show_progress);
 
 } // namespace weftio::replay

@@ -14,7 +14,7 @@
 
 #include "options.hpp"
 #include "program.hpp"
-#include "verbs/places.hpp"
+#include "verbs/device_paths.hpp"
 
 namespace weftio::run {
 

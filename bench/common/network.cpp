@@ -27,7 +27,7 @@ void run_ip(std::vector<std::string> words)
 
 } // namespace
 
-void make_private_network(const std::string& near, const std::string& far, unsigned mtu)
+void make_private_network(const std::string& near, const std::string& peer, unsigned mtu)
 {
     if (unshare(CLONE_NEWNET | CLONE_NEWNS) != 0)
         throw std::runtime_error(fmt::format(
@@ -37,8 +37,8 @@ void make_private_network(const std::string& near, const std::string& far, unsig
     umount2("/sys", MNT_DETACH);
     mount("sysfs", "/sys", "sysfs", 0, nullptr);
     std::ofstream("/proc/sys/net/ipv6/conf/default/disable_ipv6") << 1; // no neighbor discovery among the frames
-    run_ip({"link", "add", near, "type", "veth", "peer", "name", far});
-    for (const std::string& end : {near, far})
+    run_ip({"link", "add", near, "type", "veth", "peer", "name", peer});
+    for (const std::string& end : {near, peer})
         run_ip({"link", "set", end, "mtu", std::to_string(mtu), "up"});
 }
 

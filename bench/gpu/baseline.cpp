@@ -9,7 +9,7 @@
 #include "measure.hpp"
 #include "weftio/kernel.hpp"
 
-WEFTIO_DEFINE_KERNEL(look_at_burst, "gpu.kernel.h");
+WEFTIO_DEFINE_KERNEL(read_burst, "gpu.kernel.h");
 WEFTIO_DEFINE_KERNEL(answer_burst, "gpu.kernel.h");
 
 namespace weftio::bench {
@@ -27,7 +27,7 @@ class cpu_centric {
         : cuda_(cuda::the_driver()), answers_(answers), pinned_(device.allocate(burst_bytes, memory_kind::cpu_device)),
           frames_(device.allocate(burst_bytes, memory_kind::device)), sink_(device.allocate(64, memory_kind::device))
     {
-        const auto& kernel = answers ? answer_burst_kernel : look_at_burst_kernel;
+        const auto& kernel = answers ? answer_burst_kernel : read_burst_kernel;
         cuda_.check(cuda_.cuStreamCreate(&stream_, cuda::stream_non_blocking), "making a stream");
         cuda_.check(cuda_.cuModuleLoadData(&module_, kernel.cuda_image.data()), "loading kernels");
         cuda_.check(cuda_.cuModuleGetFunction(&function_, module_, answers ? "answer_burst" : "look_at_burst"),

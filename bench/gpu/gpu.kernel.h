@@ -156,7 +156,7 @@ WEFTIO_KERNEL void answer_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
 /*
  * The kernels that a program without kernel-owned queues launches for each burst: one reads it, the other answers it.
  */
-WEFTIO_KERNEL void look_at_burst(WEFTIO_GLOBAL weftio_u8* packets, WEFTIO_GLOBAL weftio_u32* sink, weftio_u32 bytes)
+WEFTIO_KERNEL void read_burst(WEFTIO_GLOBAL weftio_u8* packets, WEFTIO_GLOBAL weftio_u32* sink, weftio_u32 bytes)
 {
     weftio_u32 sum = 0;
 

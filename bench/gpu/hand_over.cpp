@@ -1,7 +1,7 @@
 // Round trips: a flag, a frame through an engine, a burst of 32.
+#include "fake_queues.hpp"
 #include "gpu.kernel.h"
 #include "measure.hpp"
-#include "played_nic.hpp"
 #include "weftio/kernel.hpp"
 
 WEFTIO_DEFINE_KERNEL(flag_echo, "gpu.kernel.h");
@@ -59,7 +59,7 @@ struct burst_times {
     double written_ns, done_ns;
 };
 template <class Done>
-burst_times time_bursts(played_rxq& queue, Done&& done)
+burst_times time_bursts(fake_rxq& queue, Done&& done)
 {
     const frame_type frame = some_frame();
     std::vector<std::uint64_t> written, all;
@@ -77,7 +77,7 @@ burst_times time_bursts(played_rxq& queue, Done&& done)
 /// The kernel reads `read_bytes` bytes of every frame and releases all slots.
 burst_times time_reading(const device& device, std::uint32_t read_bytes)
 {
-    played_rxq queue(device, 1024, frame_bytes);
+    fake_rxq queue(device, 1024, frame_bytes);
     shared_count sink(device);
     auto kernel =
         device.launch(receive_bursts_kernel, {.blocks = 1, .lanes = 128}, queue, sink.on_device(), read_bytes);
@@ -87,8 +87,8 @@ burst_times time_reading(const device& device, std::uint32_t read_bytes)
 /// Time until the kernel has posted all 32 answers.
 double burst_answered_ns(const device& device)
 {
-    played_rxq in(device, 1024, frame_bytes);
-    played_txq out(device, 1024);
+    fake_rxq in(device, 1024, frame_bytes);
+    fake_txq out(device, 1024);
     auto kernel = device.launch(answer_bursts_kernel, {.blocks = 1, .lanes = 128}, in, out);
     std::uint32_t answers = 0;
     double p50 = time_bursts(in, [&, seen = 0u]() mutable {

@@ -3,9 +3,9 @@
 
 #include <memory>
 
+#include "fake_queues.hpp"
 #include "gpu.kernel.h"
 #include "measure.hpp"
-#include "played_nic.hpp"
 #include "weftio/kernel.hpp"
 
 WEFTIO_DEFINE_KERNEL(receive_all, "gpu.kernel.h");
@@ -59,11 +59,11 @@ double receive_mpps(const device& device, const settings& settings, const shape&
 double published_mpps(const device& device, const settings& settings, std::uint32_t lanes, bool copy)
 {
     static const std::array<std::byte, 64> packet{};
-    played_rxq queue(device, 8192, 64);
+    fake_rxq queue(device, 8192, 64);
     shared_count packets(device);
     auto kernel =
         device.launch(receive_all_kernel, {.blocks = 1, .lanes = lanes}, queue, packets.on_device(), 64u, 20000u);
-    played_thread nic([&queue, copy] { queue.publish(copy ? packet.data() : nullptr, 64); });
+    repeating_thread nic([&queue, copy] { queue.publish(copy ? packet.data() : nullptr, 64); });
     return millions_a_second(settings, [&] { return packets.value(); });
 }
 

@@ -1,9 +1,9 @@
 // Posting rates of kernels and send rates of engines.
 #include <fmt/format.h>
 
+#include "fake_queues.hpp"
 #include "gpu.kernel.h"
 #include "measure.hpp"
-#include "played_nic.hpp"
 #include "weftio/kernel.hpp"
 
 WEFTIO_DEFINE_KERNEL(post_weak, "gpu.kernel.h");
@@ -44,9 +44,9 @@ double posted_millions(const device& device, const settings& settings, Launch&& 
 {
     auto port = port::open("null");
     buf_arr frames(port, device, {.count = 1024, .buffer_bytes = 64});
-    played_txq queue(device, depth);
+    fake_txq queue(device, depth);
     tallies tallies(device);
-    played_thread nic([&queue] { queue.turn(); });
+    repeating_thread nic([&queue] { queue.turn(); });
     running_kernel kernel = launch(queue, frames, tallies);
     return millions_a_second(settings, [&] { return tallies.sum(); });
 }

@@ -38,7 +38,7 @@ struct ground {
         : at(port), cpu(device), here(at, {.address = "10.9.8.1", .application_turns = inline_worker}),
           memory(device.allocate(16 * mib, memory_kind::cpu_device)),
           region(at, memory, {.rights = access::local_write | access::remote_write | access::remote_read}),
-          far(remote_region::of(region).on_device())
+          remote(remote_region::of(region).on_device())
     {}
 
     port at;
@@ -46,7 +46,7 @@ struct ground {
     rdma_device here;
     weftio::memory memory;
     memory_region region;
-    weftio_dev_remote far;
+    weftio_dev_remote remote;
 };
 
 /// Two queue pairs that are connected to each other.
@@ -153,7 +153,7 @@ class long_messages : public idle_pairs {
     void post(weftio_dev_rdma* rdma)
     {
         const auto enqueue = reads_ ? weftio_dev_rdma_read : weftio_dev_rdma_write;
-        require(enqueue(rdma, on_.far, 8 * mib, on_.region.buffer(), 0, bytes_, 0), "entry of a neighbor");
+        require(enqueue(rdma, on_.remote, 8 * mib, on_.region.buffer(), 0, bytes_, 0), "entry of a neighbor");
     }
 
     ground& on_;
@@ -190,7 +190,7 @@ class dead_peers : public crowd {
         for (unsigned each = 0; each < count; ++each) {
             rdma_queue& queue = queues_.emplace_back(on.here, on.cpu, small_rings);
             queue.connect(nobody);
-            require(weftio_dev_rdma_write(queue.handle(), on.far, 0, on.region.buffer(), 0, 8, 0), "write");
+            require(weftio_dev_rdma_write(queue.handle(), on.remote, 0, on.region.buffer(), 0, 8, 0), "write");
             require(weftio_dev_rdma_commit(queue.handle()), "commit of a neighbor");
         }
     }
@@ -214,7 +214,7 @@ class offenders : public idle_pairs {
             pair.end.connect(pair.near.address());
         }
         weftio_dev_rdma* const rdma = pair.near.handle();
-        weftio_dev_remote wrong = on_.far;
+        weftio_dev_remote wrong = on_.remote;
         wrong.rkey_be ^= 0xff;
         if (record_)
             weftio_store_release_sys_u32(rdma->queue.ring.dbrec, weftio_swap32(0x7fff));
@@ -279,7 +279,7 @@ class pinger {
             if (trips++ % trips_between == 0)
                 beside.go_on();
             weftio_dev_rdma* const rdma = pair_.near.handle();
-            require(weftio_dev_rdma_write(rdma, on_.far, 0, on_.region.buffer(), 8, 8, 0), "a write");
+            require(weftio_dev_rdma_write(rdma, on_.remote, 0, on_.region.buffer(), 8, 8, 0), "a write");
             require(weftio_dev_rdma_commit_wait(rdma, patience_ns), "the wait of the good pair");
             const auto now = clock::now();
             longest_ = std::max(longest_, now - last);

@@ -60,9 +60,9 @@ machine_watch::machine_watch(int engine_core)
     : engine_core_(engine_core), engine_thread_(find_engine_thread()), first_(now())
 {}
 
-machine_watch::look machine_watch::now() const
+machine_watch::sample machine_watch::now() const
 {
-    look seen;
+    sample seen;
     std::ifstream stat("/proc/stat");
     for (std::string text; std::getline(stat, text);) {
         std::istringstream line(text);
@@ -83,7 +83,7 @@ machine_watch::look machine_watch::now() const
 
 machine_use machine_watch::use() const
 {
-    look last = now();
+    sample last = now();
     machine_use use{.cores = static_cast<unsigned>(CPU_COUNT(&allowed_at_start())),
                     .engine_core = engine_core_,
                     .load = 0,

@@ -26,15 +26,15 @@ class machine_watch {
     machine_use use() const;
 
  private:
-    struct look {
+    struct sample {
         std::uint64_t all = 0, all_steal = 0, core = 0, core_steal = 0; ///< in ticks
         std::uint64_t ran_ns = 0, waited_ns = 0, preempted = 0;
     };
-    look now() const;
+    sample now() const;
 
     int engine_core_;
     std::string engine_thread_; ///< folder of the thread in /proc; empty: no such thread
-    look first_;
+    sample first_;
 };
 
 /// Keeps the calling thread, and the threads that it starts later, off a core.

@@ -28,11 +28,11 @@ std::uint64_t offset_of(std::uint64_t number, std::size_t bytes)
     return number % std::max<std::size_t>(hot_bytes / bytes, 1) * bytes;
 }
 
-stream_shape shape_for(const rdma_place& place, std::size_t bytes, double seconds)
+stream_shape shape_for(const rdma_setup& setup, std::size_t bytes, double seconds)
 {
     const auto in_flight = static_cast<std::uint32_t>(std::clamp<std::size_t>(bytes_in_flight / bytes, 2, 512));
     return {
-        .seconds = seconds, .in_flight = in_flight, .burst = std::min(in_flight / 2, 32u), .turns = place.with_turns()};
+        .seconds = seconds, .in_flight = in_flight, .burst = std::min(in_flight / 2, 32u), .turns = setup.with_turns()};
 }
 
 void end(running_kernel& kernel)
@@ -42,10 +42,10 @@ void end(running_kernel& kernel)
         throw error(errc::device_error, "rdma_bench: the far kernel did not end within 30 s");
 }
 
-double small_writes_of(const rdma_place& place, const std::vector<const rdma_queue*>& queues, const stream_shape& shape)
+double small_writes_of(const rdma_setup& setup, const std::vector<const rdma_queue*>& queues, const stream_shape& shape)
 {
-    const weftio_dev_remote to = place.memory(1).remote;
-    const weftio_dev_buf from = place.memory(0).buffer;
+    const weftio_dev_remote to = setup.memory(1).remote;
+    const weftio_dev_buf from = setup.memory(0).buffer;
     return messages_a_second(queues, shape, [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
         const std::uint64_t at = offset_of(number, 8) % 4096;
         return weftio_dev_rdma_enqueue_weak(rdma, weftio_dev_rdma_write_inline_request(to, at, from.address, 8),
@@ -54,25 +54,25 @@ double small_writes_of(const rdma_place& place, const std::vector<const rdma_que
 }
 
 /// Bytes per second of one queue. `request` makes its entries: weftio_dev_rdma_write_request or _read_request.
-double moved_bytes(const rdma_place& place, std::size_t bytes, double seconds,
+double moved_bytes(const rdma_setup& setup, std::size_t bytes, double seconds,
                    decltype(weftio_dev_rdma_write_request)& request)
 {
-    const rdma_pair pair = place.pair();
+    const rdma_pair pair = setup.pair();
     const rdma_queue* const queue = &pair.ends[0];
-    const weftio_dev_remote there = place.memory(1).remote;
-    const weftio_dev_buf here = place.memory(0).buffer;
+    const weftio_dev_remote there = setup.memory(1).remote;
+    const weftio_dev_buf here = setup.memory(0).buffer;
     const auto move = [=, &request](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
         const std::uint64_t at = offset_of(number, bytes);
         return weftio_dev_rdma_enqueue_weak(rdma, request(there, at, here, at, bytes), position, WEFTIO_DEV_SEND_NONE);
     };
-    return static_cast<double>(bytes) * messages_a_second({&queue, 1}, shape_for(place, bytes, seconds), move);
+    return static_cast<double>(bytes) * messages_a_second({&queue, 1}, shape_for(setup, bytes, seconds), move);
 }
 
-std::vector<rdma_pair> pairs_of(const rdma_place& place, std::uint32_t count)
+std::vector<rdma_pair> pairs_of(const rdma_setup& setup, std::uint32_t count)
 {
     std::vector<rdma_pair> pairs;
     for (std::uint32_t each = 0; each < count; ++each)
-        pairs.push_back(place.pair(64));
+        pairs.push_back(setup.pair(64));
     return pairs;
 }
 
@@ -90,40 +90,40 @@ void require(std::int32_t status, const char* what)
         throw error(errc::device_error, fmt::format("rdma_bench: {} ended with status {}", what, status));
 }
 
-double small_writes(const rdma_place& place, std::uint32_t queues, double seconds)
+double small_writes(const rdma_setup& setup, std::uint32_t queues, double seconds)
 {
     if (queues == 1)
-        return small_writes_beside(place, 0, seconds);
-    const std::vector<rdma_pair> pairs = pairs_of(place, queues);
+        return small_writes_beside(setup, 0, seconds);
+    const std::vector<rdma_pair> pairs = pairs_of(setup, queues);
     std::vector<const rdma_queue*> ends;
     for (const rdma_pair& pair : pairs)
         ends.push_back(&pair.ends[0]);
-    return small_writes_of(place, ends, {.seconds = seconds, .in_flight = 64, .turns = place.with_turns()});
+    return small_writes_of(setup, ends, {.seconds = seconds, .in_flight = 64, .turns = setup.with_turns()});
 }
 
-double small_writes_beside(const rdma_place& place, std::uint32_t idle, double seconds)
+double small_writes_beside(const rdma_setup& setup, std::uint32_t idle, double seconds)
 {
-    const std::vector<rdma_pair> others = pairs_of(place, idle);
-    const rdma_pair pair = place.pair();
+    const std::vector<rdma_pair> others = pairs_of(setup, idle);
+    const rdma_pair pair = setup.pair();
     // Until the engine no longer polls the idle ones.
-    small_writes_of(place, {&pair.ends[0]}, {.seconds = 0.02, .turns = place.with_turns()});
-    return small_writes_of(place, {&pair.ends[0]}, {.seconds = seconds, .turns = place.with_turns()});
+    small_writes_of(setup, {&pair.ends[0]}, {.seconds = 0.02, .turns = setup.with_turns()});
+    return small_writes_of(setup, {&pair.ends[0]}, {.seconds = seconds, .turns = setup.with_turns()});
 }
 
-double written_bytes(const rdma_place& place, std::size_t bytes, double seconds)
+double written_bytes(const rdma_setup& setup, std::size_t bytes, double seconds)
 {
-    return moved_bytes(place, bytes, seconds, weftio_dev_rdma_write_request);
+    return moved_bytes(setup, bytes, seconds, weftio_dev_rdma_write_request);
 }
 
-double read_bytes(const rdma_place& place, std::size_t bytes, double seconds)
+double read_bytes(const rdma_setup& setup, std::size_t bytes, double seconds)
 {
-    return moved_bytes(place, bytes, seconds, weftio_dev_rdma_read_request);
+    return moved_bytes(setup, bytes, seconds, weftio_dev_rdma_read_request);
 }
 
-double copied_bytes(const rdma_place& place, std::size_t bytes, double seconds)
+double copied_bytes(const rdma_setup& setup, std::size_t bytes, double seconds)
 {
-    auto* const to = static_cast<std::byte*>(place.memory(1).memory.cpu_address());
-    const auto* const from = static_cast<const std::byte*>(place.memory(0).memory.cpu_address());
+    auto* const to = static_cast<std::byte*>(setup.memory(1).memory.cpu_address());
+    const auto* const from = static_cast<const std::byte*>(setup.memory(0).memory.cpu_address());
     std::uint64_t number = 0;
     const auto begin = std::chrono::steady_clock::now();
     do {
@@ -134,15 +134,15 @@ double copied_bytes(const rdma_place& place, std::size_t bytes, double seconds)
     return static_cast<double>(number * bytes) / seconds_since(begin);
 }
 
-double sent_messages(const rdma_place& place, const rdma_cores& cores, std::uint32_t bytes, double seconds)
+double sent_messages(const rdma_setup& setup, const rdma_cores& cores, std::uint32_t bytes, double seconds)
 {
-    const rdma_pair pair = place.pair(1024, 1024);
+    const rdma_pair pair = setup.pair(1024, 1024);
     const rdma_queue* const queue = &pair.ends[0];
-    const buf_arr room(place.memory(1).region, place.cpu, {.count = 256, .buffer_bytes = bytes});
+    const buf_arr room(setup.memory(1).region, setup.cpu, {.count = 256, .buffer_bytes = bytes});
     require(rdma_bench_post(pair.ends[1].receives().handle(), room.handle(), 1024), "a receive");
     running_kernel taking =
-        launch_on(cores.far_kernel, place.cpu, rdma_bench_take_kernel, pair.ends[1].receives(), room);
-    const weftio_dev_buf from = place.memory(0).buffer;
+        launch_on(cores.peer_kernel, setup.cpu, rdma_bench_take_kernel, pair.ends[1].receives(), room);
+    const weftio_dev_buf from = setup.memory(0).buffer;
     const auto send = [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
         return weftio_dev_rdma_enqueue_weak(rdma, weftio_dev_rdma_send_request(from, offset_of(number, bytes), bytes),
                                             position, WEFTIO_DEV_SEND_NONE);
@@ -152,12 +152,12 @@ double sent_messages(const rdma_place& place, const rdma_cores& cores, std::uint
     return rate;
 }
 
-double fetched_and_added(const rdma_place& place, double seconds)
+double fetched_and_added(const rdma_setup& setup, double seconds)
 {
-    const rdma_pair pair = place.pair();
+    const rdma_pair pair = setup.pair();
     const rdma_queue* const queue = &pair.ends[0];
-    const weftio_dev_remote word = place.memory(1).remote;
-    const weftio_dev_buf before = place.memory(0).buffer;
+    const weftio_dev_remote word = setup.memory(1).remote;
+    const weftio_dev_buf before = setup.memory(0).buffer;
     const auto add = [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
         return weftio_dev_rdma_enqueue_weak(rdma,
                                             weftio_dev_rdma_fetch_add_request(word, 0, 1, before, offset_of(number, 8)),
@@ -166,18 +166,18 @@ double fetched_and_added(const rdma_place& place, double seconds)
     return messages_a_second({&queue, 1}, {.seconds = seconds}, add);
 }
 
-double frames(const rdma_place& place, const rdma_cores& cores, std::uint32_t payload_bytes, double seconds)
+double frames(const rdma_setup& setup, const rdma_cores& cores, std::uint32_t payload_bytes, double seconds)
 {
     constexpr std::uint32_t entries = 1024, burst = 32;
     const std::uint32_t bytes = payload_bytes + headers_bytes;
-    eth_txq out(place.at_end(0), place.cpu, {.entries = entries});
-    eth_rxq in(place.at_end(1), place.cpu,
+    eth_txq out(setup.at_end(0), setup.cpu, {.entries = entries});
+    eth_rxq in(setup.at_end(1), setup.cpu,
                {.packets = entries, .max_packet_bytes = (bytes + 63) / 64 * 64, .verify_checksums = false});
-    const flow everything(place.at_end(1), flow_match{}, flow_action::to(in));
-    const buf_arr made(place.at_end(0), place.cpu, {.count = 256, .buffer_bytes = bytes});
+    const flow everything(setup.at_end(1), flow_match{}, flow_action::to(in));
+    const buf_arr made(setup.at_end(0), setup.cpu, {.count = 256, .buffer_bytes = bytes});
     for (std::uint32_t each = 0; each < 256; ++each)
-        std::ranges::copy(place.at_end(1).mac(), static_cast<std::uint8_t*>(made.cpu_address(each)));
-    running_kernel taking = launch_on(cores.far_kernel, place.cpu, rdma_bench_take_frames_kernel, in);
+        std::ranges::copy(setup.at_end(1).mac(), static_cast<std::uint8_t*>(made.cpu_address(each)));
+    running_kernel taking = launch_on(cores.peer_kernel, setup.cpu, rdma_bench_take_frames_kernel, in);
     weftio_dev_eth_txq* const txq = out.handle();
     weftio_u32 position = 0, mask = 0;
     const auto begin = std::chrono::steady_clock::now();
@@ -198,12 +198,12 @@ double frames(const rdma_place& place, const rdma_cores& cores, std::uint32_t pa
     return rate;
 }
 
-double bytes_of_a_queue_pair(const rdma_place& place, std::uint32_t count)
+double bytes_of_a_queue_pair(const rdma_setup& setup, std::uint32_t count)
 {
     constexpr double rings = 64 * WEFTIO_WQE_BLOCK_BYTES + 64 * (WEFTIO_WQE_SEGMENT_BYTES + sizeof(weftio_cqe));
-    const rdma_pair first = place.pair(64); // so that memory that the port shares among all queue pairs exists already
+    const rdma_pair first = setup.pair(64); // so that memory that the port shares among all queue pairs exists already
     const std::uint64_t before = resident_bytes();
-    const std::vector<rdma_pair> pairs = pairs_of(place, count / 2);
+    const std::vector<rdma_pair> pairs = pairs_of(setup, count / 2);
     return static_cast<double>(resident_bytes() - before) / count - rings;
 }
 

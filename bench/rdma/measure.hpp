@@ -5,37 +5,37 @@
 #include <cstdint>
 #include <span>
 
-#include "rdma/place.hpp"
+#include "rdma/setup.hpp"
 
 namespace weftio::bench {
 
 /// Inline WRITEs of 8 bytes, from the near ends of `queues` queue pairs.
-double small_writes(const rdma_place& place, std::uint32_t queues, double seconds);
+double small_writes(const rdma_setup& setup, std::uint32_t queues, double seconds);
 /// Inline WRITEs of 8 bytes of one queue pair, beside `idle` other pairs that are connected and idle.
-double small_writes_beside(const rdma_place& place, std::uint32_t idle, double seconds);
+double small_writes_beside(const rdma_setup& setup, std::uint32_t idle, double seconds);
 /// Bytes moved by WRITEs, or by READs, of `bytes` bytes each.
-double written_bytes(const rdma_place& place, std::size_t bytes, double seconds);
-double read_bytes(const rdma_place& place, std::size_t bytes, double seconds);
+double written_bytes(const rdma_setup& setup, std::size_t bytes, double seconds);
+double read_bytes(const rdma_setup& setup, std::size_t bytes, double seconds);
 /// Bytes that memcpy() copies on this core, from and to the same memory.
-double copied_bytes(const rdma_place& place, std::size_t bytes, double seconds);
-/// SENDs of `bytes` bytes. The far kernel posts their receives again.
-double sent_messages(const rdma_place& place, const rdma_cores& cores, std::uint32_t bytes, double seconds);
-double fetched_and_added(const rdma_place& place, double seconds);
+double copied_bytes(const rdma_setup& setup, std::size_t bytes, double seconds);
+/// SENDs of `bytes` bytes. The peer's kernel posts their receives again.
+double sent_messages(const rdma_setup& setup, const rdma_cores& cores, std::uint32_t bytes, double seconds);
+double fetched_and_added(const rdma_setup& setup, double seconds);
 /// Ethernet frames with the length of an RDMA packet of `payload_bytes` bytes of payload, from an eth_txq at the near
-/// port to an eth_rxq at the far port.
-double frames(const rdma_place& place, const rdma_cores& cores, std::uint32_t payload_bytes, double seconds);
+/// port to an eth_rxq at the peer's port.
+double frames(const rdma_setup& setup, const rdma_cores& cores, std::uint32_t payload_bytes, double seconds);
 
 struct round_trips {
     double median_us = 0, p99_us = 0;
 };
 /// Round trips of 8 bytes and a signal after them, from kernel to kernel.
-round_trips ping_pong(const rdma_place& place, const rdma_cores& cores, std::uint32_t trips);
+round_trips ping_pong(const rdma_setup& setup, const rdma_cores& cores, std::uint32_t trips);
 
 /// Round trips of a frame of 60 bytes, from kernel to kernel. @pre two ports
-round_trips frame_ping_pong(const rdma_place& place, const rdma_cores& cores, std::uint32_t trips);
+round_trips frame_ping_pong(const rdma_setup& setup, const rdma_cores& cores, std::uint32_t trips);
 
 /// Resident memory of a queue pair with rings of 64 entries, without the rings. Call it once, before there are other
 /// queue pairs.
-double bytes_of_a_queue_pair(const rdma_place& place, std::uint32_t count);
+double bytes_of_a_queue_pair(const rdma_setup& setup, std::uint32_t count);
 
 } // namespace weftio::bench

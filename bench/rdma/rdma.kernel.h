@@ -1,4 +1,4 @@
-/* The far ends of the RDMA benchmark, and both ends of its round trips. One lane each. */
+/* The peer's ends of the RDMA benchmark, and both ends of its round trips. One lane each. */
 #pragma once
 
 #include "weftio/device/eth_rxq.h"

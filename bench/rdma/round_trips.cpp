@@ -69,33 +69,34 @@ struct frame_end {
 
 } // namespace
 
-round_trips ping_pong(const rdma_place& place, const rdma_cores& cores, std::uint32_t trips)
+round_trips ping_pong(const rdma_setup& setup, const rdma_cores& cores, std::uint32_t trips)
 {
-    const rdma_pair pair = place.pair();
-    const notes noted(place.cpu, trips);
+    const rdma_pair pair = setup.pair();
+    const notes noted(setup.cpu, trips);
     std::vector<buf_arr> memories;
     for (unsigned end = 0; end < 2; ++end) {
-        std::memset(place.memory(end).memory.cpu_address(), 0, RDMA_BENCH_SIGNAL + sizeof(std::uint64_t));
-        memories.emplace_back(place.memory(end).region, place.cpu, buf_arr_options{.count = 1, .buffer_bytes = 4096});
+        std::memset(setup.memory(end).memory.cpu_address(), 0, RDMA_BENCH_SIGNAL + sizeof(std::uint64_t));
+        memories.emplace_back(setup.memory(end).region, setup.cpu, buf_arr_options{.count = 1, .buffer_bytes = 4096});
     }
     std::array<running_kernel, 2> kernels;
     for (unsigned end : {1u, 0u})
-        kernels[end] = launch_on(end == 0 ? cores.near_kernel : cores.far_kernel, place.cpu,
-                                 rdma_bench_ping_pong_kernel, pair.ends[end], place.memory(1 - end).remote,
-                                 memories[end], place.cpu.clock(), trips, noted.taken_ns(end), noted.right(end));
+        kernels[end] = launch_on(end == 0 ? cores.near_kernel : cores.peer_kernel, setup.cpu,
+                                 rdma_bench_ping_pong_kernel, pair.ends[end], setup.memory(1 - end).remote,
+                                 memories[end], setup.cpu.clock(), trips, noted.taken_ns(end), noted.right(end));
     return noted.sum_up(kernels);
 }
 
-round_trips frame_ping_pong(const rdma_place& place, const rdma_cores& cores, std::uint32_t trips)
+round_trips frame_ping_pong(const rdma_setup& setup, const rdma_cores& cores, std::uint32_t trips)
 {
-    const frame_end near(place.at_end(0), place.at_end(1), place.cpu), far(place.at_end(1), place.at_end(0), place.cpu);
-    const notes noted(place.cpu, trips);
+    const frame_end near(setup.at_end(0), setup.at_end(1), setup.cpu),
+        peer(setup.at_end(1), setup.at_end(0), setup.cpu);
+    const notes noted(setup.cpu, trips);
     std::array<running_kernel, 2> kernels;
     for (unsigned end : {1u, 0u}) {
-        const frame_end& at = end == 0 ? near : far;
+        const frame_end& at = end == 0 ? near : peer;
         kernels[end] =
-            launch_on(end == 0 ? cores.near_kernel : cores.far_kernel, place.cpu, rdma_bench_frame_trips_kernel, at.in,
-                      at.out, at.frame, place.cpu.clock(), trips, noted.taken_ns(end), noted.right(end));
+            launch_on(end == 0 ? cores.near_kernel : cores.peer_kernel, setup.cpu, rdma_bench_frame_trips_kernel, at.in,
+                      at.out, at.frame, setup.cpu.clock(), trips, noted.taken_ns(end), noted.right(end));
     }
     return noted.sum_up(kernels);
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "rdma/place.hpp"
+#include "rdma/setup.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::bench {
@@ -15,7 +15,7 @@ struct stream_shape {
     double seconds = 0.3;
     std::uint32_t in_flight = 512;     ///< most entries in flight of a queue pair; at most the size of its ring
     std::uint32_t burst = 32;          ///< entries of one commit
-    const rdma_place* turns = nullptr; ///< not null: the calling thread runs its engines once after each commit
+    const rdma_setup* turns = nullptr; ///< not null: the calling thread runs its engines once after each commit
 };
 
 inline constexpr std::uint64_t patience_ns = 10'000'000'000;

@@ -20,7 +20,7 @@ double mean(std::span<const std::uint64_t> values)
 
 } // namespace
 
-void soak_watch::look(const counters& now)
+void soak_watch::sample(const counters& now)
 {
     for (std::size_t at = 0; at < last_.size(); ++at)
         if (now[at].second < last_[at].second)
@@ -39,13 +39,13 @@ double soak_watch::growth_bytes() const
     return tenth == 0 ? 0 : mean(all.last(tenth)) - mean(all.subspan(tenth, tenth));
 }
 
-double soak_watch::bytes_per_look() const
+double soak_watch::bytes_per_sample() const
 {
-    std::span<const std::uint64_t> settled = std::span(resident_).subspan(resident_.size() / 10);
-    double middle = static_cast<double>(settled.size() - 1) / 2, level = mean(settled), above = 0, below = 0;
-    for (std::size_t at = 0; at < settled.size(); ++at) {
+    std::span<const std::uint64_t> steady = std::span(resident_).subspan(resident_.size() / 10);
+    double middle = static_cast<double>(steady.size() - 1) / 2, level = mean(steady), above = 0, below = 0;
+    for (std::size_t at = 0; at < steady.size(); ++at) {
         double distance = static_cast<double>(at) - middle;
-        above += distance * (static_cast<double>(settled[at]) - level);
+        above += distance * (static_cast<double>(steady[at]) - level);
         below += distance * distance;
     }
     return below > 0 ? above / below : 0;

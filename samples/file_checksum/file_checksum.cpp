@@ -87,13 +87,13 @@ int run(const options& wanted)
     progress.progress();
 
     // 5. Combine the sums of all lanes.
-    const auto& told = *static_cast<const checksum_state*>(state.cpu_address());
-    if (told.status != 0)
+    const auto& result = *static_cast<const checksum_state*>(state.cpu_address());
+    if (result.status != 0)
         return 3; // a read has failed; the failure was reported to the host
     const auto* const lanes = static_cast<const lane_sums*>(sums.cpu_address());
-    fmt::print("{:08x}  {}\n", adler32(lanes, wanted.lanes, told.file_bytes), wanted.path);
-    fmt::print(stderr, "{} bytes by a kernel on {}, {:.2f} GB/s with launch\n", told.file_bytes, device.name(),
-               static_cast<double>(told.file_bytes) / seconds.count() / 1e9);
+    fmt::print("{:08x}  {}\n", adler32(lanes, wanted.lanes, result.file_bytes), wanted.path);
+    fmt::print(stderr, "{} bytes by a kernel on {}, {:.2f} GB/s with launch\n", result.file_bytes, device.name(),
+               static_cast<double>(result.file_bytes) / seconds.count() / 1e9);
     return 0;
 }
 

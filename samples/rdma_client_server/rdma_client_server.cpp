@@ -91,12 +91,12 @@ bool serve(const options& wanted, const weftio::port& port, const weftio::device
     const std::string address = wanted.address.empty() ? "10.0.0.1" : wanted.address;
     end here(port, device, address, std::size_t{wanted.count} * BUFFER_BYTES, std::move(client));
     weftio::buf_arr buffers(here.region, device, {.count = wanted.count, .buffer_bytes = BUFFER_BYTES});
-    auto told = device.allocate(wanted.count * 2 * sizeof(arrival), weftio::memory_kind::cpu_device);
-    auto* const arrivals = static_cast<arrival*>(told.device_address());
+    auto arrival_memory = device.allocate(wanted.count * 2 * sizeof(arrival), weftio::memory_kind::cpu_device);
+    auto* const arrivals = static_cast<arrival*>(arrival_memory.device_address());
     auto kernel = device.launch(rdma_server_kernel, {}, here.queue, here.queue.receives(), buffers,
                                 here.theirs.on_device(), arrivals);
     bool as_sent = here.finish(kernel);
-    const auto* const came = static_cast<const arrival*>(told.cpu_address());
+    const auto* const came = static_cast<const arrival*>(arrival_memory.cpu_address());
     for (std::uint32_t piece = 0; piece < wanted.count * 2; ++piece) {
         const auto* const bytes = static_cast<const std::uint8_t*>(here.memory.cpu_address()) + piece * PIECE_BYTES;
         const bool right = is_whole(bytes, piece) && came[piece].immediate == piece &&

@@ -90,7 +90,7 @@ class checked_receives final : public roce::receive_entries {
         next_ = 0;
         return current_ ? roce::taken::entry : roce::taken::none;
     }
-    refusal place(std::uint32_t offset, std::span<const std::uint8_t> from) override
+    refusal deliver(std::uint32_t offset, std::span<const std::uint8_t> from) override
     {
         expect(current_, "bytes go to the current entry");
         expect(offset == next_, "each packet goes behind the one before");
@@ -147,7 +147,8 @@ class checked_sends final : public roce::send_entries {
         found.add({reinterpret_cast<const std::uint8_t*>(memory.nic()) + guarded::page - bytes, bytes});
         return refusal::none;
     }
-    refusal place(std::uint32_t index, std::uint32_t, std::uint32_t offset, std::span<const std::uint8_t> from) override
+    refusal deliver(std::uint32_t index, std::uint32_t, std::uint32_t offset,
+                    std::span<const std::uint8_t> from) override
     {
         within(index, offset, static_cast<std::uint32_t>(from.size()));
         expect(index == ended_, "the oldest entry is answered");

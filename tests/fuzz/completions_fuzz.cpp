@@ -55,7 +55,7 @@ class receive_side {
     void lie(numbers& in);
     void publish(std::uint32_t count, numbers& in);
     void receive(numbers& in);
-    void look(std::uint32_t index);
+    void check_packet(std::uint32_t index);
     void release(numbers& in);
     void abort(bool wanted) { control_.abort = wanted; }
 
@@ -122,14 +122,14 @@ void receive_side::receive(numbers& in)
     expect(count <= (most == 0 ? depth : std::min(most, depth)),
            "nobody gets more packets than asked for, or than the ring has");
     for (std::uint32_t packet = 0; packet < count; ++packet)
-        look(before + packet);
+        check_packet(before + packet);
     if (lanes == 1) // more lanes look at different completions, of which a NIC that skips some misleads them
         for (std::uint32_t packet = 0; packet < count; ++packet)
             expect(weftio_cqe_is_published(entry(before + packet).publication, (before + packet) >> 6),
                    "what is received is there");
 }
 
-void receive_side::look(std::uint32_t index)
+void receive_side::check_packet(std::uint32_t index)
 {
     weftio_dev_packet packet, untouched;
     std::memset(&packet, 0x5a, sizeof packet);
@@ -309,7 +309,7 @@ void execute(numbers in)
             case 2: receiver.publish(operation >> 3, in); break;
             case 3:
             case 4: receiver.receive(in); break;
-            case 5: receiver.look(in.word()); break;
+            case 5: receiver.check_packet(in.word()); break;
             case 6:
             case 7: receiver.release(in); break;
             case 8: receiver.abort(operation & 16); break;

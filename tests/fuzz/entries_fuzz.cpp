@@ -22,8 +22,8 @@ constexpr std::uint32_t depth = 64, words_per_block = 16;
 constexpr std::uint32_t longest_frame = 1540; ///< tried here: a little more than any that goes
 constexpr std::uint64_t horizon_ns = 4'000'000'000;
 constexpr auto whole = ~std::uint32_t{0};
-constexpr std::size_t lasting = 2; ///< the region of good frames, whose key never changes
-constexpr std::size_t far = 3;     ///< the region that the CPU does not see
+constexpr std::size_t lasting = 2;  ///< the region of good frames, whose key never changes
+constexpr std::size_t unmapped = 3; ///< the region that the CPU does not see
 
 template <class T>
 T* at(std::byte* base, std::size_t offset)
@@ -114,8 +114,8 @@ class send_side {
         block->at.cpu = slots_.data();
         block->bytes = slots_.size();
         memory.front().block = std::move(block);
-        sender_.pulls().add(device_, std::make_unique<nic::soft::pull_lane>(copies_, std::move(memory),
-                                                                            core::undying<nic::soft::send_pool>()));
+        sender_.pulls().add(device_, std::make_unique<nic::soft::pull_stream>(copies_, std::move(memory),
+                                                                              core::undying<nic::soft::send_pool>()));
     }
     void execute(numbers in);
     std::uint64_t executed() const { return queue_.nic().enqueued.value() - queue_.nic().flushed.value(); }
@@ -134,12 +134,12 @@ class send_side {
     void reset(std::uint32_t index);
     unsigned turn(std::uint32_t most);
     bool holding() const { return queue_.nic().deadline_ns() > core::utc_now_ns() + 1'000'000; }
-    void settle();
+    void run_to_idle();
     void check_completion(const guarded_queue& queue) const;
     named_region region_at(std::size_t which) const;
 
     std::vector<std::byte> slots_ =
-        std::vector<std::byte>(std::size_t{nic::soft::pull_lane::slots} * nic::soft::pull_lane::slot_bytes);
+        std::vector<std::byte>(std::size_t{nic::soft::pull_stream::slots} * nic::soft::pull_stream::slot_bytes);
     port port_ = port::open("null", {.mode = engine_mode::inline_worker});
     nic::soft::sender& sender_ = software_nic(port_).sender();
     keys::nic_keys& keys_ = software_nic(port_).keys();
@@ -149,20 +149,20 @@ class send_side {
     const std::shared_ptr<devices::device_backend> device_{std::shared_ptr<void>(),
                                                            reinterpret_cast<devices::device_backend*>(this)};
     const std::shared_ptr<test::slow_copies> copies_ = std::make_shared<test::slow_copies>();
-    bool slow_ = false; ///< copies land only when the input says so
-    guarded long_{2 * guarded::page}, short_{guarded::page}, lasting_{guarded::page}, far_{guarded::page};
-    static constexpr std::uint64_t far_base = 0x9000; ///< entries name it by no address of the device's
+    bool slow_ = false; ///< copies complete only when the input says so
+    guarded long_{2 * guarded::page}, short_{guarded::page}, lasting_{guarded::page}, unmapped_{guarded::page};
+    static constexpr std::uint64_t unmapped_base = 0x9000; ///< entries name it by no address of the device's
     std::array<keys::key_entry, 4> regions_{
         keys::key_entry{.cpu = long_.nic(), .base = 0x7000'0000'1000, .bytes = long_.bytes()},
         keys::key_entry{.cpu = short_.nic() + short_.bytes() - 100, .base = 0, .bytes = 100},
         keys::key_entry{.cpu = lasting_.nic(), .base = 1 << 20, .bytes = lasting_.bytes()},
         keys::key_entry{.device = device_.get(),
-                        .base = far_base,
-                        .to_device = reinterpret_cast<std::uint64_t>(far_.nic()) - far_base,
-                        .bytes = far_.bytes()}};
-    std::array<std::uint32_t, 4> key_{add_key(0), add_key(1), add_key(lasting), add_key(far)};
+                        .base = unmapped_base,
+                        .to_device = reinterpret_cast<std::uint64_t>(unmapped_.nic()) - unmapped_base,
+                        .bytes = unmapped_.bytes()}};
+    std::array<std::uint32_t, 4> key_{add_key(0), add_key(1), add_key(lasting), add_key(unmapped)};
     guarded_queue queue_{sender_}, neighbor_{sender_};
-    std::uint64_t failures_told_ = 0;
+    std::uint64_t failures_reported_ = 0;
 };
 
 named_region send_side::region_at(std::size_t which) const
@@ -170,16 +170,16 @@ named_region send_side::region_at(std::size_t which) const
     return {.key = key_[which], .base = regions_[which].base, .bytes = regions_[which].bytes};
 }
 
-/// The whole send side turns, and the host reads what it is told.
+/// The whole send side turns, and the host reads what is reported.
 unsigned send_side::turn(std::uint32_t most)
 {
     if (!slow_)
-        copies_->land();
+        copies_->complete_all();
     unsigned moved = sender_.turn({.entries = most});
     for (nic::soft::send_event event; queue_.nic().events().get(event);)
         if (event.reason != refusal::none) {
             expect(std::strcmp(explain(event.reason), "unknown reason") != 0, "a failure has words");
-            ++failures_told_;
+            ++failures_reported_;
         }
     return moved;
 }
@@ -209,7 +209,7 @@ void send_side::send(numbers& in)
     for (std::uint32_t piece = 0; piece < pieces; ++piece) {
         const std::uint8_t kind = in.byte();
         const std::uint32_t wanted = 1 + in.half() % (longest_frame / pieces);
-        named_region region = region_at(kind >= 0xe0 ? far : kind >> 2 & 1);
+        named_region region = region_at(kind >= 0xe0 ? unmapped : kind >> 2 & 1);
         auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, region.bytes));
         if (kind & 0x10)
             entry.inlined(count % 200, kind);
@@ -271,7 +271,7 @@ void send_side::append_good(guarded_queue& queue)
 std::uint32_t send_side::add_key(std::size_t which)
 {
     const std::uint32_t key = table_.add(regions_[which]);
-    keys_.grant(key, which != far);
+    keys_.grant(key, which != unmapped);
     return key;
 }
 
@@ -307,14 +307,14 @@ void send_side::operate(numbers& in)
         case 6:
             wire_.release(in.byte());
             if (copies_->batches_under_way())
-                copies_->land_one();
+                copies_->complete_one();
             break;
         case 7: change_key(operation >> 4 & 1); break;
         case 8:
             if (operation & 0x10)
                 wire_.release_all(); // what the driver has not taken ends with the queue
             else
-                settle();
+                run_to_idle();
             reset(queue_.next());
             break;
         case 9:
@@ -328,7 +328,7 @@ void send_side::operate(numbers& in)
 }
 
 /// The driver takes and gives back everything; then nothing may be left but what a wait holds.
-void send_side::settle()
+void send_side::run_to_idle()
 {
     nic::soft::tx_queue& nic = queue_.nic();
     wire_.set(~std::uint64_t{0}, false);
@@ -388,14 +388,14 @@ void send_side::execute(numbers in)
     append_good(neighbor_);
     while (!in.empty())
         operate(in);
-    settle();
+    run_to_idle();
     expect(neighbor_.nic().sent.value() == neighbors_sent + 1 && !neighbor_.nic().failed(),
            "the neighbor sends its frame");
     check_completion(neighbor_);
     reset(starts[neighbor_.next() % 4]);
     expect(wire_.taken() == queue_.nic().sent.value() + neighbor_.nic().sent.value(),
            "sent is what the driver has taken");
-    expect(failures_told_ == queue_.nic().failed_entries.value(), "every failure is told");
+    expect(failures_reported_ == queue_.nic().failed_entries.value(), "every failure is told");
 }
 
 /// The last thing: the port is gone with an entry on its way, and queues go too.

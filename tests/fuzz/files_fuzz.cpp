@@ -26,13 +26,13 @@ namespace {
 namespace soft = nic::soft;
 
 constexpr std::uint32_t depth = 64, words_per_block = 16;
-constexpr std::size_t region_pages = 100;   ///< more than three parts
-constexpr std::size_t lasting = 2, far = 3; ///< the region of good entries; the region that the CPU does not see
+constexpr std::size_t region_pages = 100;        ///< more than three parts
+constexpr std::size_t lasting = 2, unmapped = 3; ///< the region of good entries; the region that the CPU does not see
 constexpr std::uint32_t lasting_file = 1, ending_file = 2, direct_file = 3;
 constexpr std::uint32_t files_align = 512;
 
 /// Takes ios, checks them, and ends them as the input says.
-class played_way final : public storage::way {
+class fake_way final : public storage::way {
  public:
     bool submit(const storage::io& io) override
     {
@@ -89,7 +89,7 @@ class played_way final : public storage::way {
 };
 
 /// Three files; one of them ends, and one was opened with O_DIRECT.
-class played_files final : public soft::file_keys {
+class fake_files final : public soft::file_keys {
  public:
     bool find(std::uint32_t key, soft::held_file& out) const noexcept override
     {
@@ -183,7 +183,7 @@ class file_side {
         auto memory = std::make_shared<devices::memory_block>(nullptr);
         memory->at.cpu = slots_.data();
         memory->bytes = slots_.size();
-        unit_.lanes().add(device_, std::make_unique<soft::file_lane>(copies_, std::move(memory)));
+        unit_.streams().add(device_, std::make_unique<soft::staging_stream>(copies_, std::move(memory)));
         for (std::size_t which = 0; which < regions_.size(); ++which)
             add_key(which);
     }
@@ -217,11 +217,11 @@ class file_side {
     void append_good(guarded_ring& to);
     void reset(bool idle);
     unsigned turn(std::uint32_t most = 64);
-    void settle();
+    void run_to_idle();
     bool has_room(std::uint32_t blocks) const;
 
     std::vector<std::byte> slots_ =
-        std::vector<std::byte>(std::size_t{soft::file_lane::slots} * soft::file_lane::slot_bytes);
+        std::vector<std::byte>(std::size_t{soft::staging_stream::slots} * soft::staging_stream::slot_bytes);
     keys::key_table& table_ = core::undying<keys::key_table>();
     keys::nic_keys keys_{"fuzzed files"};
     /// Stands for a device; nobody looks at it.
@@ -229,35 +229,35 @@ class file_side {
                                                            reinterpret_cast<devices::device_backend*>(this)};
     const std::shared_ptr<test::slow_copies> copies_ = std::make_shared<test::slow_copies>();
     const guarded long_{region_pages * guarded::page}, short_{guarded::page}, lasting_{guarded::page},
-        far_{region_pages * guarded::page};
-    static constexpr std::uint64_t far_base = 0x9000; ///< entries name it by no address of the device's
+        unmapped_{region_pages * guarded::page};
+    static constexpr std::uint64_t unmapped_base = 0x9000; ///< entries name it by no address of the device's
     const std::array<keys::key_entry, 4> regions_{
         keys::key_entry{.cpu = long_.kernel(), .base = 0x7000'0000'1000, .bytes = long_.bytes()},
         keys::key_entry{.cpu = short_.nic() + short_.bytes() - 100, .base = 0, .bytes = 100, .rights = access::none},
         keys::key_entry{.cpu = lasting_.kernel(), .base = 1 << 20, .bytes = lasting_.bytes()},
         keys::key_entry{.device = device_.get(),
-                        .base = far_base,
-                        .to_device = reinterpret_cast<std::uint64_t>(far_.kernel()) - far_base,
-                        .bytes = far_.bytes()}};
+                        .base = unmapped_base,
+                        .to_device = reinterpret_cast<std::uint64_t>(unmapped_.kernel()) - unmapped_base,
+                        .bytes = unmapped_.bytes()}};
     std::array<std::uint32_t, 4> key_{};
-    played_files files_;
-    played_way* const way_ = new played_way;
+    fake_files files_;
+    fake_way* const way_ = new fake_way;
     soft::file_unit unit_{std::unique_ptr<storage::way>(way_)};
     guarded_ring ring_, neighbors_ring_;
     soft::file_work *const work_ = add(ring_, 1), *const neighbor_ = add(neighbors_ring_, 2);
-    bool slow_ = false; ///< copies land only when the input says so
-    std::uint64_t failures_told_ = 0;
+    bool slow_ = false; ///< copies complete only when the input says so
+    std::uint64_t failures_reported_ = 0;
 };
 
 unsigned file_side::turn(std::uint32_t most)
 {
     if (!slow_)
-        copies_->land();
+        copies_->complete_all();
     const unsigned moved = unit_.turn({.entries = most});
     for (soft::send_event event; work_->events().get(event);)
         if (event.reason != refusal::none) {
             expect(std::strcmp(explain(event.reason), "unknown reason") != 0, "a failure has words");
-            ++failures_told_;
+            ++failures_reported_;
         }
     return moved;
 }
@@ -285,7 +285,7 @@ void file_side::transfer(numbers& in)
     constexpr std::array<std::uint64_t, 4> offsets{0, 4096, ~std::uint64_t{0}, (std::uint64_t{1} << 63) - 4096};
     raw_entry entry;
     const std::uint8_t kind = in.byte();
-    const named_region region = region_at(kind >= 0xc0 ? far : kind >> 2 & 1);
+    const named_region region = region_at(kind >= 0xc0 ? unmapped : kind >> 2 & 1);
     const std::uint64_t offset = kind & 0x20 ? offsets[in.byte() % 4] : in.half();
     entry.word(1, 0) = weftio_swap32(static_cast<std::uint32_t>(offset >> 32));
     entry.word(1, 1) = weftio_swap32(static_cast<std::uint32_t>(offset));
@@ -336,10 +336,10 @@ void file_side::end_key(std::size_t which)
     for (int i = 0; unit_.uses(key_[which]); ++i) {
         expect(i < 1000, "what is under way in memory ends");
         way_->room = 64; // a way that never has room is none
-        copies_->land();
+        copies_->complete_all();
         way_->end_all();
         unit_.collect();
-        unit_.lanes().end_batches();
+        unit_.streams().end_batches();
     }
     table_.release(key_[which]);
     add_key(which);
@@ -361,8 +361,8 @@ void file_side::operate(numbers& in)
             way_->room = operation >> 4 == 15 ? 64 : operation >> 4;
             slow_ = in.byte() & 1;
             return;
-        case 5: return copies_->batches_under_way() ? copies_->land_one() : void();
-        case 6: return end_key(operation & 0x10 ? far : operation >> 5 & 1);
+        case 5: return copies_->batches_under_way() ? copies_->complete_one() : void();
+        case 6: return end_key(operation & 0x10 ? unmapped : operation >> 5 & 1);
         case 7: files_.ended = operation & 0x10; return;
         case 8: return reset(operation & 0x10);
         case 9:
@@ -377,7 +377,7 @@ void file_side::operate(numbers& in)
 }
 
 /// The way and the copies end everything; then nothing may be left.
-void file_side::settle()
+void file_side::run_to_idle()
 {
     way_->room = 64;
     slow_ = false;
@@ -415,14 +415,14 @@ void file_side::reset(bool idle)
     files_.refuses_falls = false;
     work_->stop();
     if (idle)
-        settle();
+        run_to_idle();
     ring_.again();
     unit_.queues().rouse(1);
     work_->restart(ring_.ring(1), ring_.results());
     std::fill_n(ring_.results(), depth, 0);
     const std::uint64_t read = work_->read.value();
     append_good(ring_);
-    settle();
+    run_to_idle();
     expect(work_->read.value() == read + 1 && !work_->failed(), "a queue that has been reset reads");
     expect(ring_.results()[0] == 4096, "and says how much");
 }
@@ -435,10 +435,10 @@ void file_side::execute(numbers in)
     append_good(neighbors_ring_);
     while (!in.empty())
         operate(in);
-    settle();
+    run_to_idle();
     expect(neighbor_->read.value() == neighbors + 1 && !neighbor_->failed(), "the neighbor reads its bytes");
     reset(true);
-    expect(failures_told_ == work_->failed_entries.value(), "every failure is told");
+    expect(failures_reported_ == work_->failed_entries.value(), "every failure is told");
 }
 
 /// Tells at the end what was executed. Entries that were flushed, which nobody reads, do not count.

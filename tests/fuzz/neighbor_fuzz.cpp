@@ -58,10 +58,10 @@ void check_answered(const neighbor_message& question)
     std::array<std::uint8_t, most_neighbor_bytes> to;
     const neighbor_frame own{.source_mac = {2, 0, 0, 0, 0, 7}, .tags = {{{.tci = 5}}}, .tag_count = 1};
     const bytes answer = std::span(to).first(build_answer(to, own, question));
-    neighbor_message told;
-    expect(read(answer, told) && !told.asks, "an answer can be read");
-    expect(told.mac == own.source_mac && told.target == question.target, "an answer tells our MAC");
-    expect(told.addressee == question.source, "an answer is for who has asked");
+    neighbor_message answered;
+    expect(read(answer, answered) && !answered.asks, "an answer can be read");
+    expect(answered.mac == own.source_mac && answered.target == question.target, "an answer tells our MAC");
+    expect(answered.addressee == question.source, "an answer is for who has asked");
 }
 
 void check_asked(const neighbor_message& message)

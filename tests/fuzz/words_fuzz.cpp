@@ -1,6 +1,6 @@
 // Words that people type: specs of ports and devices, the command line of weftio-replay, requests to telemetry.
 //
-// The first byte says which. Nothing real opens: the system's answers come from the input (played_system.hpp), devices
+// The first byte says which. Nothing real opens: the system's answers come from the input (fake_system.hpp), devices
 // are stand-ins that note what they were opened as. Every text is taken or refused with one clear sentence; nothing
 // else may happen.
 #include <algorithm>
@@ -15,8 +15,8 @@
 #include "devices/backend.hpp"
 #include "dpdk/port_spec.hpp"
 #include "expect.hpp"
+#include "fake_system.hpp"
 #include "options.hpp"
-#include "played_system.hpp"
 #include "software_nic.hpp"
 #include "weftio/error.hpp"
 #include "weftio/port.hpp"
@@ -53,7 +53,7 @@ void open_port(text input)
     input.remove_prefix(std::min(input.size(), spec.size() + 1));
     const std::uint8_t answers = input.empty() ? std::uint8_t{0xff} : static_cast<std::uint8_t>(input[0]);
     input.remove_prefix(std::min<std::size_t>(input.size(), 1));
-    const played_system system(answers, reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+    const fake_system system(answers, reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
     dpdk::port_spec parsed;
     if (!taken("weftio: port", [&] { parsed = dpdk::parse_port_spec(spec); }))
         return;

@@ -81,7 +81,7 @@ class peer {
         (this->*(asks_ ? found->second.ask : found->second.answer))();
         std::this_thread::sleep_for(100ms);
         tcp_.meet();
-        told();
+        report_failures();
         queue_.reset();
         return true;
     }
@@ -135,7 +135,7 @@ class peer {
         expect(std::strcmp(mine.name, other_.name) == 0, fmt::format("the other end is at case {}", other_.name));
         queue_->connect(rdma_address::of(
             {.address = address_of(other_.gid), .queue = other_.queue, .first_psn = other_.psn, .most_reads = reads}));
-        far_ = remote(other_.key);
+        remote_ = remote(other_.key);
         tcp_.meet();
     }
 
@@ -164,12 +164,12 @@ class peer {
         if (syndrome == 0)
             return;
         test::eventually([&] { return listen(), !failures_.empty(); });
-        const unsigned told = failures_.empty() ? 0u : failures_.back().syndrome;
-        expect(told == syndrome, fmt::format("{}: syndrome {:#04x} in place of {:#04x}", what, told, syndrome));
+        const unsigned reported = failures_.empty() ? 0u : failures_.back().syndrome;
+        expect(reported == syndrome, fmt::format("{}: syndrome {:#04x} in place of {:#04x}", what, reported, syndrome));
     }
     void writes(const char* what, std::uint64_t to, std::uint64_t bytes)
     {
-        completes(what, weftio_dev_rdma_write(sends(), far_, to, local(), 0, bytes, WEFTIO_DEV_SEND_NONE));
+        completes(what, weftio_dev_rdma_write(sends(), remote_, to, local(), 0, bytes, WEFTIO_DEV_SEND_NONE));
     }
     /// A write that the other end refuses.
     void is_refused(const char* what, std::uint32_t key, std::uint64_t bytes, std::uint8_t syndrome)
@@ -179,7 +179,7 @@ class peer {
     }
     std::int32_t read(std::uint64_t from, std::uint64_t bytes, std::uint64_t to = 65536)
     {
-        return weftio_dev_rdma_read(sends(), far_, from, local(), to, bytes, WEFTIO_DEV_SEND_NONE);
+        return weftio_dev_rdma_read(sends(), remote_, from, local(), to, bytes, WEFTIO_DEV_SEND_NONE);
     }
     /// Reads `count` bytes of the other end to offset 65536, and compares each with the expected byte.
     template <class Wanted>
@@ -204,8 +204,8 @@ class peer {
     void write()
     {
         const auto with_immediate = [&](std::uint64_t bytes, std::uint32_t immediate) {
-            completes("WRITE with immediate",
-                      weftio_dev_rdma_write_imm(sends(), far_, 0, local(), 0, bytes, immediate, WEFTIO_DEV_SEND_NONE));
+            completes("WRITE with immediate", weftio_dev_rdma_write_imm(sends(), remote_, 0, local(), 0, bytes,
+                                                                        immediate, WEFTIO_DEV_SEND_NONE));
         };
         tcp_.meet();
         writes("WRITE 0", 0, 0);
@@ -238,11 +238,12 @@ class peer {
             expect(before == value, fmt::format("{} gives {:#x} in place of {:#x}", what, before, value));
         };
         const auto swap = [&] {
-            return weftio_dev_rdma_compare_swap(sends(), far_, word, 5, swapped, local(), here, WEFTIO_DEV_SEND_NONE);
+            return weftio_dev_rdma_compare_swap(sends(), remote_, word, 5, swapped, local(), here,
+                                                WEFTIO_DEV_SEND_NONE);
         };
         tcp_.meet();
-        answers("FETCH_ADD 5", weftio_dev_rdma_fetch_add(sends(), far_, word, 5, local(), here, WEFTIO_DEV_SEND_NONE),
-                0);
+        answers("FETCH_ADD 5",
+                weftio_dev_rdma_fetch_add(sends(), remote_, word, 5, local(), here, WEFTIO_DEV_SEND_NONE), 0);
         answers("CMP_SWAP, equal", swap(), 5);
         answers("CMP_SWAP, unequal", swap(), swapped);
     }
@@ -263,7 +264,7 @@ class peer {
     {
         const weftio_dev_rdma_request two_pieces = weftio_dev_rdma_add_local(
             weftio_dev_rdma_add_local(
-                weftio_dev_rdma_add_remote(weftio_dev_rdma_begin(WEFTIO_OPCODE_RDMA_WRITE, 0), far_, 0, 100000), 2,
+                weftio_dev_rdma_add_remote(weftio_dev_rdma_begin(WEFTIO_OPCODE_RDMA_WRITE, 0), remote_, 0, 100000), 2,
                 local(), 0, 65000),
             3, local(), 0, 35000);
         completes("WRITE 100000", weftio_dev_rdma_enqueue(sends(), two_pieces, WEFTIO_DEV_SEND_NONE));
@@ -273,9 +274,9 @@ class peer {
     void key() { is_refused("WRITE, wrong key", other_.key ^ 0x55, 8, WEFTIO_SYNDROME_REMOTE_ACCESS); }
     void bounds()
     {
-        expect(weftio_dev_rdma_write(sends(), far_, memory_bytes - 2000, local(), 0, 3000, 0) == WEFTIO_DEV_OK,
+        expect(weftio_dev_rdma_write(sends(), remote_, memory_bytes - 2000, local(), 0, 3000, 0) == WEFTIO_DEV_OK,
                "a WRITE past the end is enqueued");
-        completes("WRITE behind one past the end", weftio_dev_rdma_write(sends(), far_, 0, local(), 0, 8, 0),
+        completes("WRITE behind one past the end", weftio_dev_rdma_write(sends(), remote_, 0, local(), 0, 8, 0),
                   WEFTIO_SYNDROME_REMOTE_ACCESS);
         expect(queue_->counters().flushed == 1, "the one behind is flushed");
     }
@@ -376,7 +377,7 @@ class peer {
     }
 
     /// Prints the failures that were reported to the host, and checks that the counters match each other.
-    void told()
+    void report_failures()
     {
         listen();
         for (const send_failure& failure : failures_)
@@ -406,7 +407,7 @@ class peer {
     progress_engine progress_;
     std::vector<send_failure> failures_;
     std::optional<rdma_queue> queue_;
-    weftio_dev_remote far_{};
+    weftio_dev_remote remote_{};
     meeting other_{};
 };
 

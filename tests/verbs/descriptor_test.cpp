@@ -258,15 +258,15 @@ TEST(ANumber, IsTheOtherFilesAfterDup2)
 TEST(Closing, IsToldToTheEngine)
 {
     const int node = open_node(0), twin = ::dup(node), third = ::dup(node), null = open_null();
-    const ssize_t before = told_closes() + 1;
+    const ssize_t before = reported_closes() + 1;
     ::close(node);
-    EXPECT_EQ(before + 1, told_closes());
+    EXPECT_EQ(before + 1, reported_closes());
     EXPECT_EQ(twin, ::dup2(null, twin));
-    EXPECT_EQ(before + 3, told_closes()) << "with the one that told_closes() has closed";
+    EXPECT_EQ(before + 3, reported_closes()) << "with the one that reported_closes() has closed";
     ::close(twin);
-    EXPECT_EQ(before + 4, told_closes()) << "an ordinary file tells nothing";
+    EXPECT_EQ(before + 4, reported_closes()) << "an ordinary file tells nothing";
     EXPECT_EQ(0, ::close_range(static_cast<unsigned>(third), static_cast<unsigned>(third), 0));
-    EXPECT_EQ(before + 6, told_closes());
+    EXPECT_EQ(before + 6, reported_closes());
     ::close(null);
 }
 

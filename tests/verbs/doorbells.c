@@ -21,12 +21,12 @@ enum { most_pairs = 8192, pages = 64, page_bytes = 4096, half_bytes = 256 };
 static struct ibv_cq* cq;
 static struct ibv_qp* qps[most_pairs];
 
-struct told {
+struct report {
     union ibv_gid gid;
     uint32_t rkey, numbers[most_pairs];
     uint64_t address;
 };
-static struct told ours, theirs;
+static struct report ours, theirs;
 
 static void tell(int to, const void* bytes, size_t count)
 {

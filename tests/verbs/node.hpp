@@ -21,7 +21,7 @@ inline ssize_t ask(int descriptor, std::string_view command = "x")
 }
 
 /// Number of notifications to the engine that a node has been closed.
-inline ssize_t told_closes()
+inline ssize_t reported_closes()
 {
     const int node = open_node(0);
     const ssize_t count = ask(node, "closes");

@@ -136,9 +136,9 @@ TEST(TheEngine, HidesDriversOfDpdkFromAThread)
 TEST(TheEnginesThreads, PassByToo)
 {
     const int node = open_node(0);
-    const ssize_t before = told_closes() + 1;
+    const ssize_t before = reported_closes() + 1;
     EXPECT_EQ(2, ask(node, "thread"));
-    EXPECT_EQ(before, told_closes()) << "what the engine closes is not told to it";
+    EXPECT_EQ(before, reported_closes()) << "what the engine closes is not told to it";
     EXPECT_EQ(answer_of_0, ask(node));
     ::close(node);
 }

@@ -96,7 +96,7 @@ class worker {
         const clock::time_point begin = clock::now();
         const std::int64_t moved = write ? by.write(offset) : by.read(offset);
         const clock::time_point end = clock::now();
-        account.latency.add(static_cast<std::uint64_t>((end - begin).count()));
+        account.latency.record(static_cast<std::uint64_t>((end - begin).count()));
         ++account.operations;
         if (moved != static_cast<std::int64_t>(host_.size()))
             complain(write, offset, moved);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/latency.hpp"
 #include "bench/plan.hpp"
+#include "histogram.hpp"
 #include "weftio/file_result.hpp"
 
 namespace weftio::files {
@@ -17,7 +17,7 @@ struct bench_run {
     std::string how{}; ///< "weftio", "posix + copy", "fio"
     std::uint64_t size = 0, operations = 0, bytes = 0, errors = 0, wrong = 0;
     double seconds = 0;
-    latencies latency{};
+    apps::histogram latency{};
     std::string complaint{};  ///< the first error or wrong byte; empty: none
     file_counters counters{}; ///< of weftio: how the operations went
     /// What was moved over time: the bytes of each of so many equal parts of its seconds. fio tells one for each round.

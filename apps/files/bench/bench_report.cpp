@@ -10,6 +10,12 @@ namespace weftio::files {
 
 namespace {
 
+/// A quantile of the latencies; a rank between two operations is rounded down.
+std::uint64_t latency_ns(const bench_run& run, double share)
+{
+    return run.latency.value_at_rank_ns(static_cast<std::uint64_t>(share * static_cast<double>(run.latency.count())));
+}
+
 /// "uring 1200, posix 3": the ways of a run, and the reasons why operations fell.
 std::string ways_of(const file_counters& counters)
 {
@@ -71,8 +77,8 @@ std::string to_table(const std::vector<bench_run>& runs)
         text += fmt::format("{:14}{:>10}{:>12.1f}{:>12.0f}{}{:>10.1f}{:>10.1f}{:>10.1f}  {}\n", run.how, run.size,
                             bytes_per_second(run) / (1 << 20),
                             run.seconds > 0 ? static_cast<double>(run.operations) / run.seconds : 0, beside,
-                            us(run.latency.quantile_ns(0.5)), us(run.latency.quantile_ns(0.99)),
-                            us(run.latency.max_ns()), ways_of(run.counters));
+                            us(latency_ns(run, 0.5)), us(latency_ns(run, 0.99)), us(run.latency.max_ns()),
+                            ways_of(run.counters));
         if (!run.complaint.empty())
             text += fmt::format("  {} errors, {} wrong: {}\n", run.errors, run.wrong, run.complaint);
     }
@@ -92,8 +98,8 @@ std::string to_json(const bench_options& options, const std::vector<bench_run>& 
                                    {"bytes", run.bytes},
                                    {"seconds", run.seconds},
                                    {"bytes_per_second", bytes_per_second(run)},
-                                   {"p50_ns", run.latency.quantile_ns(0.5)},
-                                   {"p99_ns", run.latency.quantile_ns(0.99)},
+                                   {"p50_ns", latency_ns(run, 0.5)},
+                                   {"p99_ns", latency_ns(run, 0.99)},
                                    {"max_ns", run.latency.max_ns()},
                                    {"errors", run.errors},
                                    {"wrong", run.wrong},

@@ -130,7 +130,7 @@ std::string add_fio_report(const std::string& said, bench_run& to)
         to.bytes += all.at("io_bytes").get<std::uint64_t>();
         to.seconds += all.at("runtime").get<double>() / 1e3;
         for (const auto& [ns, count] : all.at("lat_ns").at("bins").items())
-            to.latency.add(std::stoull(ns), count.get<std::uint64_t>());
+            to.latency.record(std::stoull(ns), count.get<std::uint64_t>());
         return {};
     } catch (const std::exception&) { // not what this version of fio should say
         return "its report is not understood";

@@ -13,13 +13,13 @@ constexpr std::uint32_t section_header_type = 0x0a0d0d0a;
 /// A file that is neither pcap nor pcapng.
 class unknown_reader final : public capture_reader {
  public:
-    explicit unknown_reader(input from) : capture_reader(std::move(from)) { look(); }
+    explicit unknown_reader(input from) : capture_reader(std::move(from)) { diagnose(); }
     bool next(frame&) override { return false; }
     bool rewind() override { return in_.rewind(); }
     const char* format() const noexcept override { return "unknown"; }
 
  private:
-    void look()
+    void diagnose()
     {
         auto head = in_.peek(4);
         if (!in_.failure().empty())

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "report/histogram.hpp"
+#include "histogram.hpp"
 
 namespace weftio::replay {
 
 /// Planned and actual times of frames.
 struct timing {
-    histogram errors; ///< actual minus planned
+    apps::histogram errors; ///< actual minus planned
     std::uint64_t late = 0, early = 0;
     std::uint64_t first_planned_ns = 0, first_sent_ns = 0, last_planned_ns = 0, last_sent_ns = 0; ///< UTC
 

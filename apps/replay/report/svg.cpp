@@ -86,7 +86,7 @@ std::string late_line(const run_report& report, const axes& on)
 
 std::string heading(const run_report& report)
 {
-    const histogram& errors = report.total.times.errors;
+    const apps::histogram& errors = report.total.times.errors;
     std::string figures = errors.count() == 0
                               ? "no frame was sent"
                               : fmt::format("sent minus planned, {}: p50 {}, p99 {}, max {}",

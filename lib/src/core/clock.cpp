@@ -19,7 +19,7 @@ constexpr double longest_slew = 500e-6;
 constexpr double believable_drift = 2000e-6; ///< beyond it: a step or slew of CLOCK_REALTIME, or a bad first guess
 constexpr double same_slope = 100e-6;
 constexpr double correction_ns = 500e6; ///< an offset is corrected over this time
-constexpr double look_ns = 20e6;
+constexpr double discipline_period_ns = 20e6;
 constexpr std::int64_t shortest_suspension_ns = 200'000'000;
 /// More ticks than lie between two comparisons. A counter that is further behind the next one has begun at 0 again.
 constexpr std::uint64_t counter_restarted = std::uint64_t{1} << 32;
@@ -46,7 +46,7 @@ struct sample {
 };
 
 /// Samples the system's clocks and the cycle counter together; of several attempts the one that took the fewest ticks.
-sample look(int attempts = 4) noexcept
+sample take_sample(int attempts = 4) noexcept
 {
     sample best{0, 0, 0, ~std::uint64_t{0}};
     for (int attempt = 0; attempt < attempts; ++attempt) {
@@ -63,9 +63,9 @@ sample look(int attempts = 4) noexcept
 utc_clock calibrated()
 {
     constexpr int attempts = 32;
-    sample first = look(attempts), last = first;
+    sample first = take_sample(attempts), last = first;
     while (last.steady_ns - first.steady_ns < calibration_ns)
-        last = look(attempts);
+        last = take_sample(attempts);
     double slope =
         static_cast<double>(last.steady_ns - first.steady_ns) / static_cast<double>(last.ticks - first.ticks);
     return {last.ticks, last.real_ns, last.steady_ns, slope};
@@ -141,15 +141,16 @@ void utc_clock::publish(std::uint64_t base_ticks, std::uint64_t base_ns, double 
     made.scale_before.store(lines_[(next - 1) % 2].scale.load(std::memory_order_relaxed), std::memory_order_release);
     made.scale.store(static_cast<std::uint64_t>(ns_per_tick * 4294967296.0), std::memory_order_release);
     sequence_.store(next, std::memory_order_release);
-    next_look_.store(base_ticks + static_cast<std::uint64_t>(look_ns / ns_per_tick), std::memory_order_relaxed);
+    next_discipline_.store(base_ticks + static_cast<std::uint64_t>(discipline_period_ns / ns_per_tick),
+                           std::memory_order_relaxed);
 }
 
 void utc_clock::discipline() noexcept
 {
-    const std::uint64_t left = next_look_.load(std::memory_order_relaxed) - ticks();
+    const std::uint64_t left = next_discipline_.load(std::memory_order_relaxed) - ticks();
     if ((left != 0 && left < counter_restarted) || steering_.test_and_set(std::memory_order_acquire))
         return;
-    const sample now = look();
+    const sample now = take_sample();
     if (const std::int64_t suspended = suspended_ns(); suspended > suspended_ns_ + shortest_suspension_ns) {
         suspended_ns_ = suspended;
         resume(now.ticks, now.real_ns, now.steady_ns);
@@ -168,9 +169,9 @@ void utc_clock::resume(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t
     const line& now = lines_[sequence_.load(std::memory_order_relaxed) % 2];
     const std::uint64_t base_ticks = now.base_ticks.load(std::memory_order_relaxed);
     // If the counter has begun at 0 again, what was read last is unknown: two comparisons after the base at most.
-    const std::uint64_t stands_ns =
-        ticks >= base_ticks ? at(ticks)
-                            : now.base_ns.load(std::memory_order_relaxed) + 2 * static_cast<std::uint64_t>(look_ns);
+    const std::uint64_t stands_ns = ticks >= base_ticks ? at(ticks)
+                                                        : now.base_ns.load(std::memory_order_relaxed) +
+                                                              2 * static_cast<std::uint64_t>(discipline_period_ns);
     publish(ticks, std::max(real_ns, stands_ns), natural_);
 }
 

@@ -50,7 +50,7 @@ class utc_clock {
     /// may be preempted in the middle.
     std::atomic<std::uint32_t> sequence_{0};
     std::array<line, 2> lines_;
-    std::atomic<std::uint64_t> next_look_{0}; ///< when discipline() compares next, in ticks
+    std::atomic<std::uint64_t> next_discipline_{0}; ///< when discipline() compares next, in ticks
     std::atomic_flag steering_;
     std::uint64_t last_ticks_, last_real_ns_, last_steady_ns_; ///< values of the last comparison
     double natural_;                                           ///< estimated nanoseconds per tick, before correction

@@ -49,7 +49,7 @@ struct guarded_call {
     std::uintptr_t stack = 0; ///< of weftio_guarded_enter(), which writes it: must be the first member
     std::uintptr_t faulted_stack = 0;
 #else
-    sigjmp_buf place;
+    sigjmp_buf resume_point;
 #endif
     touched bytes;
 };
@@ -155,7 +155,7 @@ __attribute__((no_sanitize("thread"))) void touched::probe(const void* at, std::
     return done;
 #else
     const int kept = errno;
-    if (sigsetjmp(call.place, 0) != 0) {
+    if (sigsetjmp(call.resume_point, 0) != 0) {
         current = outer;
         errno = kept;
         return false;
@@ -195,7 +195,7 @@ struct chain {
 constinit std::array<chain, guarded_signals.size()> chains;
 constinit std::mutex changing; ///< of chains
 using detail::guarding;
-constinit std::atomic<std::int64_t> next_look_ns{0};
+constinit std::atomic<std::int64_t> next_check_ns{0};
 
 /// Ends the guarded call of this thread, if the fault is its.
 bool is_ours(const siginfo_t& info, void* context) noexcept
@@ -213,7 +213,7 @@ bool is_ours(const siginfo_t& info, void* context) noexcept
     return true;
 #else
     pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
-    siglongjmp(call->place, 1);
+    siglongjmp(call->resume_point, 1);
 #endif
 }
 
@@ -355,10 +355,10 @@ std::int64_t now_ns() noexcept
     return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-void look_again(std::int64_t now) noexcept
+void check_handlers(std::int64_t now) noexcept
 {
-    constexpr std::int64_t between_looks_ns = 100'000'000;
-    next_look_ns.store(now + between_looks_ns, std::memory_order_relaxed);
+    constexpr std::int64_t between_checks_ns = 100'000'000;
+    next_check_ns.store(now + between_checks_ns, std::memory_order_relaxed);
     for (std::size_t signal = 0; signal != guarded_signals.size(); ++signal)
         put_in_front(signal);
 }
@@ -369,16 +369,16 @@ void guard_memory() noexcept
 {
     const std::scoped_lock one_at_a_time(changing);
     guarding.store(true, std::memory_order_relaxed);
-    look_again(now_ns());
+    check_handlers(now_ns());
 }
 
 void keep_guarding() noexcept
 {
     if (!guarding.load(std::memory_order_relaxed))
         return;
-    if (const std::int64_t now = now_ns(); now >= next_look_ns.load(std::memory_order_relaxed))
+    if (const std::int64_t now = now_ns(); now >= next_check_ns.load(std::memory_order_relaxed))
         if (const std::unique_lock only_one(changing, std::try_to_lock); only_one)
-            look_again(now);
+            check_handlers(now);
 }
 
 } // namespace weftio::core

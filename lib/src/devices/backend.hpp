@@ -46,15 +46,15 @@ class copy_queue {
 
     virtual ~copy_queue() = default;
     /// Starts a copy between memory of this device, of another one of its kind, or of the host, and returns. The caller
-    /// keeps `from` unchanged until a later mark() has landed. A failed device copies nothing.
+    /// keeps `from` unchanged until a later mark() is complete. A failed device copies nothing.
     virtual void copy(void* to, const void* from, const rows& rows) noexcept = 0;
     /// Starts to write the four bytes of `pattern`, as they lie in memory, again and again, and returns.
     virtual void fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept = 0;
     /// Ends batch `number`, which holds all copies started since the last mark; numbers count up from 1.
     virtual void mark(std::uint32_t number) noexcept = 0;
     /// The last batch whose copies are visible to kernels; 0 if none is.
-    virtual std::uint32_t landed() const noexcept = 0;
-    /// Whether the device has failed: what has not landed never will.
+    virtual std::uint32_t completed() const noexcept = 0;
+    /// Whether the device has failed: incomplete copies never complete.
     virtual bool failed() const noexcept = 0;
 };
 

@@ -38,7 +38,7 @@ constexpr std::uint16_t nic_tx_descriptors = 512;
 
 /// This driver returns sent mbufs only inside a burst call, also one of no frames, and not on
 /// rte_eth_tx_done_cleanup().
-constexpr std::string_view looks_in_bursts = "net_vmxnet3";
+constexpr std::string_view polls_in_bursts = "net_vmxnet3";
 
 /// This driver passes mbufs on, whatever their length. It has no call for the MTU and takes the one that it is
 /// configured with.
@@ -64,7 +64,7 @@ std::uint32_t ring_frame_bytes(const std::string& arguments)
 /// The MTU to use. Drivers start with 1500, whatever the interface behind them has.
 std::uint16_t mtu_behind(const kernel_interface& interface, std::uint16_t of_driver, std::uint32_t most)
 {
-    const std::uint32_t of_interface = interface.look().mtu;
+    const std::uint32_t of_interface = interface.read_state().mtu;
     return static_cast<std::uint16_t>(std::min(of_interface != 0 ? of_interface : of_driver, most));
 }
 
@@ -193,7 +193,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     if (int result = rte_eth_dev_start(id_); result != 0)
         fail_to_open(spec, "starting the device", result);
     started_ = true;
-    if (dma_ && driver_ != looks_in_bursts)
+    if (dma_ && driver_ != polls_in_bursts)
         zero_copy_ = zero_copy_ && rte_eth_tx_done_cleanup(id_, 0, 0) != -ENOTSUP;
     rte_eth_promiscuous_enable(id_); // drivers without promiscuous mode receive everything anyway
     settings_.have_been_changed();
@@ -370,7 +370,7 @@ std::uint16_t dpdk_port::mtu() const noexcept
 bool dpdk_port::link_up() const noexcept
 {
     if (interface_->known()) {
-        const kernel_interface::state seen = interface_->look();
+        const kernel_interface::state seen = interface_->read_state();
         return seen.there && seen.up;
     }
     rte_eth_link link{};
@@ -404,7 +404,7 @@ std::vector<wire> dpdk_port::wires() const
                     .shared = shared_.get(),
                     .copies = pools_.copies(),
                     .bounces = !dma_ && zero_copy_,
-                    .empty_bursts = dma_ && driver_ == looks_in_bursts,
+                    .empty_bursts = dma_ && driver_ == polls_in_bursts,
                     .timestamp_offset = -1,
                     .timestamp_flag = 0};
     if (shared_)

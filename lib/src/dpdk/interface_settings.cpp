@@ -43,7 +43,7 @@ interface_settings::interface_settings(const std::string& name) noexcept
     ifreq request{};
     name.copy(request.ifr_name, IFNAMSIZ - 1);
     index_ = socket_ >= 0 && ::ioctl(socket_, SIOCGIFINDEX, &request) == 0 ? request.ifr_ifindex : 0;
-    before_ = look();
+    before_ = read_state();
 }
 
 interface_settings::~interface_settings()
@@ -54,7 +54,7 @@ interface_settings::~interface_settings()
 
 void interface_settings::restore() noexcept
 {
-    const values changed = std::exchange(changed_, {}), at_end = std::exchange(at_end_, {}), now = look();
+    const values changed = std::exchange(changed_, {}), at_end = std::exchange(at_end_, {}), now = read_state();
     if (!before_.known || !changed.known || !now.known)
         return;
     if (now.mtu == changed.mtu && now.mtu != before_.mtu)
@@ -64,7 +64,7 @@ void interface_settings::restore() noexcept
         set_promiscuous(before_.promiscuous);
 }
 
-interface_settings::values interface_settings::look() const noexcept
+interface_settings::values interface_settings::read_state() const noexcept
 {
     ifreq request{};
     if (!find(socket_, index_, request))

@@ -18,9 +18,9 @@ class interface_settings {
 
     /// Call it after the port's own changes: a value that restore() finds different from now on was set by somebody
     /// else.
-    void have_been_changed() noexcept { changed_ = look(); }
+    void have_been_changed() noexcept { changed_ = read_state(); }
     /// Call it before the port releases the interface, since the driver may change settings again when it closes.
-    void are_let_go() noexcept { at_end_ = look(); }
+    void are_let_go() noexcept { at_end_ = read_state(); }
     /// Restores each setting that nobody else has changed meanwhile. Does nothing if the interface is gone.
     void restore() noexcept;
 
@@ -30,7 +30,7 @@ class interface_settings {
         int mtu = 0;
     };
 
-    values look() const noexcept;
+    values read_state() const noexcept;
     void set_mtu(int mtu) const noexcept;
     void set_promiscuous(bool on) const noexcept;
 

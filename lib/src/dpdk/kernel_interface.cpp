@@ -47,7 +47,7 @@ kernel_interface::~kernel_interface()
             ::close(descriptor);
 }
 
-kernel_interface::state kernel_interface::look() const noexcept
+kernel_interface::state kernel_interface::read_state() const noexcept
 {
     state seen;
     ifreq request{};

@@ -25,7 +25,7 @@ class kernel_interface {
     ~kernel_interface();
 
     bool known() const noexcept { return index_ != 0; }
-    state look() const noexcept;
+    state read_state() const noexcept;
     /// Frames of all programs that the kernel has dropped instead of sending since construction (tx_dropped).
     std::uint64_t tx_dropped() const noexcept;
     /// Frames that have arrived since construction and were lost before any program received them (rx_dropped and

@@ -95,9 +95,9 @@ try {
             "come back",
             device, rte_mempool_in_use_count(pool), pool->name);
     });
-    leftover_list place;
-    place.push_back(std::make_unique<leftover_pool>(pool));
-    keep_until_returned(std::move(place));
+    leftover_list leftovers;
+    leftovers.push_back(std::make_unique<leftover_pool>(pool));
+    keep_until_returned(std::move(leftovers));
 } catch (const std::bad_alloc&) { // the pool leaks
 }
 

@@ -102,10 +102,10 @@ bool is_virtual(const std::string& name) noexcept
     name.copy(request.ifr_name, IFNAMSIZ - 1);
     request.ifr_data = reinterpret_cast<char*>(&says);
     const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const bool told = socket >= 0 && ::ioctl(socket, SIOCETHTOOL, &request) == 0;
+    const bool answered = socket >= 0 && ::ioctl(socket, SIOCETHTOOL, &request) == 0;
     if (socket >= 0)
         close(socket);
-    return told && says.bus_info[0] == 0;
+    return answered && says.bus_info[0] == 0;
 }
 
 /// Length of a frame in AF_PACKET's rings so that packets of `mtu` bytes fit with their headers: a power of two that
@@ -123,7 +123,7 @@ port_spec interface_spec(std::string_view spec, const std::string& name, unsigne
     constexpr std::uint32_t ring_bytes = 4 * 1024 * 1024, fewest_frames = 512;
     require_interface(spec, plain(spec, name));
     require_raw_sockets(spec);
-    mtu = mtu != 0 ? mtu : kernel_interface(name).look().mtu;
+    mtu = mtu != 0 ? mtu : kernel_interface(name).read_state().mtu;
     const std::uint32_t frame = ring_frame_for(mtu);
     // Without a device there is nothing to poll: the driver would only make a system call each time that nothing has
     // come. With one, no budget would let the driver sleep for as long as a second.

@@ -15,7 +15,7 @@ namespace weftio::dpdk {
 
 namespace {
 
-constexpr std::uint64_t between_looks_ns = 20'000'000;
+constexpr std::uint64_t between_polls_ns = 20'000'000;
 
 } // namespace
 
@@ -30,11 +30,11 @@ port_watch::port_watch(std::uint16_t port, const std::string& interface) noexcep
 
 bool port_watch::has_just_gone(bool busy) noexcept
 {
-    constexpr unsigned turns_between_looks =
+    constexpr unsigned turns_between_polls =
         64; // for a busy engine; an idle one may wait for a core before each iteration
     if (has_just_been_removed())
         return true;
-    if (gone() || (++turns_ % turns_between_looks != 0 && busy) || !is_time() || is_there())
+    if (gone() || (++turns_ % turns_between_polls != 0 && busy) || !is_time() || is_there())
         return false;
     gone_.store(true, std::memory_order_release);
     return true;
@@ -43,9 +43,9 @@ bool port_watch::has_just_gone(bool busy) noexcept
 bool port_watch::is_time() noexcept
 {
     std::uint64_t now_ns = core::utc_now_ns();
-    if (now_ns < looked_ns_ + between_looks_ns)
+    if (now_ns < polled_ns_ + between_polls_ns)
         return false;
-    looked_ns_ = now_ns;
+    polled_ns_ = now_ns;
     return true;
 }
 
@@ -57,9 +57,9 @@ bool port_watch::is_there() noexcept
         return false;
     if (!interface_.known())
         return true;
-    const kernel_interface::state seen = interface_.look();
+    const kernel_interface::state seen = interface_.read_state();
     if (up_ && !seen.up)
-        down_since_ns_ = looked_ns_;
+        down_since_ns_ = polled_ns_;
     up_ = seen.up;
     mtu_ = seen.mtu != 0 ? seen.mtu : mtu_;
     return seen.there;

@@ -24,7 +24,7 @@ class port_watch {
     /// thread, like the next two functions.
     bool link_is_up() const noexcept { return up_; }
     /// Whether the link has been down for longer than a flap.
-    bool link_is_given_up() const noexcept { return !up_ && looked_ns_ - down_since_ns_ > longest_flap_ns; }
+    bool link_is_given_up() const noexcept { return !up_ && polled_ns_ - down_since_ns_ > longest_flap_ns; }
     /// Of the interface at the last check; 0: none is behind the port, or it has not been read yet.
     std::uint32_t mtu() const noexcept { return mtu_; }
     /// Like has_just_gone(), but for a removal of the DPDK port only, which costs a load. For use before a change
@@ -54,7 +54,7 @@ class port_watch {
     std::array<char, 96> path_{}; ///< the NIC in sysfs, gone once it is unplugged; empty: not on PCI
     kernel_interface interface_;
     unsigned turns_ = 0;
-    std::uint64_t looked_ns_ = 0, down_since_ns_ = 0;
+    std::uint64_t polled_ns_ = 0, down_since_ns_ = 0;
     std::uint32_t mtu_ = 0;
     bool up_ = true;
     std::atomic<bool> gone_{false};

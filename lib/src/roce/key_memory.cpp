@@ -11,7 +11,7 @@ namespace {
 
 /// Copies the bytes. Eight bytes to an aligned address are one release store: a kernel that waits for this value sees
 /// all earlier writes, too. Returns false when the memory is gone.
-bool place(std::byte* at, std::span<const std::uint8_t> bytes) noexcept
+bool store(std::byte* at, std::span<const std::uint8_t> bytes) noexcept
 {
     std::uint64_t number = 0;
     if (bytes.size() != sizeof number || reinterpret_cast<std::uintptr_t>(at) % sizeof number != 0)
@@ -41,7 +41,7 @@ refusal key_memory::write(const remote_range& range, std::span<const std::uint8_
 {
     std::byte* at = nullptr;
     const refusal why = find(range, access::remote_write, at);
-    if (why == refusal::none && !place(at, bytes))
+    if (why == refusal::none && !store(at, bytes))
         return refusal::memory_gone;
     return why;
 }

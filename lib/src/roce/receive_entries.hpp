@@ -12,7 +12,7 @@ namespace weftio::roce {
 enum class filled_by : std::uint8_t { send, send_immediate, send_invalidate, write_immediate };
 
 struct receive_completion {
-    refusal result = refusal::none; ///< none, flushed, the result of place(), lost_memory or not_invalidated
+    refusal result = refusal::none; ///< none, flushed, the result of deliver(), lost_memory or not_invalidated
     filled_by by = filled_by::send;
     std::uint32_t bytes = 0;            ///< of the whole message; 0 after an error
     std::uint32_t immediate_or_key = 0; ///< immediate, or the key that was invalidated
@@ -33,7 +33,7 @@ class receive_entries {
     /// Writes bytes of a message to the memory of the current entry, `offset` bytes after its start.
     /// @return none, receive_too_short (the entry is too small), or what is wrong with its memory. On error nothing is
     ///   written; if memory has gone, a part may be written.
-    virtual refusal place(std::uint32_t offset, std::span<const std::uint8_t> bytes) = 0;
+    virtual refusal deliver(std::uint32_t offset, std::span<const std::uint8_t> bytes) = 0;
     /// Completes the current entry.
     virtual void complete(const receive_completion& completion) = 0;
     /// Makes the current entry the oldest posted one again. Its memory may have been written.

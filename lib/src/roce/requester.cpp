@@ -28,7 +28,7 @@ requester::requester(const requester_settings& settings, send_entries& entries, 
 
 unsigned requester::send(packet_sink& sink, allowance most, std::uint64_t now)
 {
-    look_at_clock(now);
+    check_clock(now);
     const std::uint64_t before = packets.value();
     while (!most.empty() && !failed_ && !patience_.waits(now) && step(sink, most, now)) {
     }
@@ -36,7 +36,7 @@ unsigned requester::send(packet_sink& sink, allowance most, std::uint64_t now)
 }
 
 /// Request step 1: repeats packets whose answer is overdue (IBTA 9.7.6.1.3).
-void requester::look_at_clock(std::uint64_t now)
+void requester::check_clock(std::uint64_t now)
 {
     if (failed_ || !patience_.timed_out(now))
         return;

@@ -87,7 +87,7 @@ class requester {
     void sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t now);
     bool asks_for_ack(bool ends, std::uint32_t run, std::uint32_t flying) noexcept;
     void refuse(refusal why);
-    void look_at_clock(std::uint64_t now);
+    void check_clock(std::uint64_t now);
 
     bool take_answer(const roce_packet& packet, const roce_shape& shape, std::uint64_t now);
     void take_acknowledge(const roce_headers& headers, std::uint64_t now);

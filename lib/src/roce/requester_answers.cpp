@@ -203,11 +203,11 @@ bool requester::take_data(const roce_packet& packet, piece bytes, std::uint32_t 
 {
     const message& oldest = messages_.oldest();
     if (!bytes.empty()) {
-        const refusal placed = entries_.place(oldest.entry, oldest.fingerprint, offset, bytes);
-        if (placed == refusal::memory_gone && payload_gone(packet))
+        const refusal delivered = entries_.deliver(oldest.entry, oldest.fingerprint, offset, bytes);
+        if (delivered == refusal::memory_gone && payload_gone(packet))
             return false;
-        if (placed != refusal::none) {
-            fail(placed);
+        if (delivered != refusal::none) {
+            fail(delivered);
             return true;
         }
     }

@@ -85,7 +85,7 @@ bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
 /// 9.7.4.1.4 and 9.7.4.1.6).
 responder::verdict responder::execute(const roce_packet& packet, const roce_shape& shape)
 {
-    placed_ = 0;
+    delivered_ = 0;
     if (!reliable() && shape.begins())
         drop_message();
     if (!is_well_formed(packet, shape))
@@ -131,12 +131,12 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
         if (const verdict done = invalidate(packet.headers.invalidate_key); done != verdict::done)
             return done;
     }
-    if (const refusal placed = place(packet); placed != refusal::none) {
-        if (placed == refusal::memory_gone && payload_gone(packet))
+    if (const refusal delivered = deliver(packet); delivered != refusal::none) {
+        if (delivered == refusal::memory_gone && payload_gone(packet))
             return verdict::payload_gone;
         has_entry_ = false;
-        entries_.complete({.result = placed});
-        return refuse_receive(placed);
+        entries_.complete({.result = delivered});
+        return refuse_receive(delivered);
     }
     offset_ += static_cast<std::uint32_t>(packet.payload.size());
     return shape.ends() ? end_send(packet.headers, shape) : verdict::done;
@@ -144,16 +144,16 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
 
 /// Writes the payload to the current receive entry. If one of several packets is refused, writes those before it one by
 /// one, as if they had come from the wire.
-refusal responder::place(const roce_packet& packet)
+refusal responder::deliver(const roce_packet& packet)
 {
-    const refusal all = entries_.place(offset_, packet.payload);
+    const refusal all = entries_.deliver(offset_, packet.payload);
     const std::uint32_t mtu = settings_.peer.path_mtu, count = packets_in(packet, mtu);
     if (all == refusal::none || count == 1)
         return all;
-    for (; placed_ != count; ++placed_) {
-        const std::uint32_t at = placed_ * mtu;
+    for (; delivered_ != count; ++delivered_) {
+        const std::uint32_t at = delivered_ * mtu;
         const piece part = packet.payload.subspan(at, std::min<std::size_t>(mtu, packet.payload.size() - at));
-        if (const refusal why = entries_.place(offset_ + at, part); why != refusal::none)
+        if (const refusal why = entries_.deliver(offset_ + at, part); why != refusal::none)
             return why;
     }
     return refusal::none;
@@ -326,9 +326,9 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
         case verdict::refused:
         case verdict::receive_failed:
             refused_.operation = shape.operation;
-            executed.add(placed_);
+            executed.add(delivered_);
             refused.add(1);
-            ignored.add(behind - placed_);
+            ignored.add(behind - delivered_);
             break;
     }
     if (!reliable()) {
@@ -339,7 +339,7 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
         return;
     }
     if (result != verdict::not_ready)
-        return give_up(nak_, psn_add(expected_, placed_));
+        return give_up(nak_, psn_add(expected_, delivered_));
     gap_reported_ = true; // the packets after this one are out of sequence, which the RNR NAK covers
     acknowledge(rnr_syndrome(settings_.rnr_timer), expected_);
 }

@@ -83,7 +83,7 @@ class responder {
     verdict execute(const roce_packet& packet, const roce_shape& shape);
     verdict take_entry();
     verdict take_send(const roce_packet& packet, const roce_shape& shape);
-    refusal place(const roce_packet& packet);
+    refusal deliver(const roce_packet& packet);
     verdict invalidate(std::uint32_t key);
     verdict end_send(const roce_headers& headers, const roce_shape& shape);
     verdict take_write(const roce_packet& packet, const roce_shape& shape);
@@ -126,7 +126,7 @@ class responder {
     roce_operation under_way_ = roce_operation::none;
     bool has_entry_ = false;      ///< there is a current receive entry
     std::uint32_t offset_ = 0;    ///< bytes of the SEND received so far
-    std::uint32_t placed_ = 0;    ///< of several packets executed at once: those before the refused one
+    std::uint32_t delivered_ = 0; ///< of several packets executed at once: those before the refused one
     remote_range left_;           ///< bytes of the WRITE still to come
     std::uint32_t announced_ = 0; ///< length of the whole WRITE
     bool failed_ = false;

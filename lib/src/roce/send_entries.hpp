@@ -44,8 +44,8 @@ class send_entries {
     /// Writes a part of an answer, `offset` bytes after its start, to the local memory of an entry. The answer of an
     /// atomic is the old value of the word, 8 bytes in the byte order of this host.
     /// @return none; what is wrong with its memory; or changed: the entry no longer has this fingerprint
-    virtual refusal place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
-                          std::span<const std::uint8_t> bytes) = 0;
+    virtual refusal deliver(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
+                            std::span<const std::uint8_t> bytes) = 0;
     /// The entry at `index` is done. Entries end in order.
     virtual void end(std::uint32_t index, refusal result, std::uint32_t bytes) = 0;
 

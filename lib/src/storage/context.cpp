@@ -91,7 +91,7 @@ context::context(file_engine_options options)
 {
     for (const configuration::remark& it : settings.remarks)
         log(it.unknown ? log_level::warning : log_level::info, it.text);
-    settle_options();
+    resolve_options();
     require_options(options_);
     find_cuda_driver();
     find_vendor();
@@ -101,7 +101,7 @@ context::context(file_engine_options options)
 }
 
 /// What options leave open is as the environment and the configuration have it.
-void context::settle_options()
+void context::resolve_options()
 {
     options_.strict = options_.strict || strict_by_environment();
     if (options_.depth == 0)
@@ -230,8 +230,8 @@ void context::account(io::kind what, const file_result& result, const measured& 
 try {
     counts.add(what, result, how);
     const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(result.fall);
-    if (result.fall != file_fall::none && (told_falls_.load(std::memory_order_relaxed) & bit) == 0 &&
-        (told_falls_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+    if (result.fall != file_fall::none && (logged_falls_.load(std::memory_order_relaxed) & bit) == 0 &&
+        (logged_falls_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
         log(log_level::info, fmt::format("weftio: files: {}: {}; this is logged once and counted from now on",
                                          to_string(result.fall), explanation_of(result.fall)));
     if (settings.log == logging_level::trace)

@@ -91,7 +91,7 @@ class context {
     bool same_process() const noexcept;
 
  private:
-    void settle_options();
+    void resolve_options();
     std::unique_ptr<way> with_aside(std::unique_ptr<way> made);
     void find_vendor();
     void find_uring();
@@ -103,7 +103,7 @@ class context {
     bool uring_ = false;
     bool vendor_asked_ = false;
     const vendor_library* vendor_ = nullptr;
-    std::atomic<std::uint32_t> told_falls_{0}; ///< a bit for each file_fall
+    std::atomic<std::uint32_t> logged_falls_{0}; ///< a bit for each file_fall
     std::shared_ptr<posix_pool> pool_;
     std::mutex queues_mutex_;
     std::vector<std::unique_ptr<transfer_queue>> queues_; ///< that are idle

@@ -32,7 +32,7 @@ unsigned long long loaded_libraries() noexcept
 }
 
 /// As of the last look for the driver.
-std::atomic<unsigned long long> looked_at{0};
+std::atomic<unsigned long long> scanned_libraries{0};
 
 /// GPUs by their number, opened when memory of theirs is first met.
 struct gpus {
@@ -126,9 +126,9 @@ try {
     if (found_driver.load(std::memory_order_acquire))
         return false;
     const unsigned long long libraries = loaded_libraries();
-    if (looked_at.load(std::memory_order_relaxed) == libraries)
+    if (scanned_libraries.load(std::memory_order_relaxed) == libraries)
         return false;
-    looked_at.store(libraries, std::memory_order_relaxed);
+    scanned_libraries.store(libraries, std::memory_order_relaxed);
     void* loaded = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (!loaded)
         return false;

@@ -103,7 +103,7 @@ void registrations::count(int files, int buffers) noexcept
 void registrations::refused(const char* what, int failure) noexcept
 {
     counts_.refused.fetch_add(1, std::memory_order_relaxed);
-    if (std::exchange(told_, true))
+    if (std::exchange(logged_, true))
         return;
     core::log_or_lose(log_level::info, [&] {
         return fmt::format("weftio: files: io_uring does not register {} ({}); RLIMIT_MEMLOCK is {} (ulimit -l). It is "

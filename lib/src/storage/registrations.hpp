@@ -48,13 +48,13 @@ class registrations {
     void join(ring& which);
     void leave(ring& which) noexcept;
 
-    /// Held while a ring registers something, and while it is told of what ends.
+    /// Held while a ring registers something, and while it is notified of what ends.
     std::mutex mutex;
     /// Under the mutex. @return no bytes: the memory has ended
     range find(std::uint64_t memory) const noexcept;
     /// Under the mutex: adds to what rings hold now.
     void count(int files, int buffers) noexcept;
-    /// A ring was refused: counted, and told once an engine. @param what  "files" or "memory"
+    /// A ring was refused: counted, and logged once per engine. @param what  "files" or "memory"
     void refused(const char* what, int failure) noexcept;
 
  private:
@@ -64,7 +64,7 @@ class registrations {
     live_statistics::of_rings& counts_;
     std::vector<ring*> rings_;
     std::unordered_map<std::uint64_t, range> memories_;
-    bool told_ = false;
+    bool logged_ = false;
 };
 
 } // namespace weftio::storage

@@ -70,10 +70,10 @@ void staging::end_batch() noexcept
         copies_->mark(static_cast<std::uint32_t>(++ended_));
 }
 
-bool staging::landed(std::uint64_t batch) noexcept
+bool staging::completed(std::uint64_t batch) noexcept
 {
-    landed_ += copies_->landed() - static_cast<std::uint32_t>(landed_);
-    return batch <= landed_;
+    completed_ += copies_->completed() - static_cast<std::uint32_t>(completed_);
+    return batch <= completed_;
 }
 
 } // namespace weftio::storage

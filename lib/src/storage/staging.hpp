@@ -39,7 +39,7 @@ class staging {
     /// Begins a copy between a buffer and memory of the device. @return the batch that it is in
     std::uint64_t copy(void* to, const void* from, std::size_t bytes) noexcept;
     void end_batch() noexcept;
-    bool landed(std::uint64_t batch) noexcept;
+    bool completed(std::uint64_t batch) noexcept;
     bool failed() const noexcept { return copies_->failed(); }
 
  private:
@@ -49,9 +49,9 @@ class staging {
     const std::size_t slot_bytes_, most_;
     std::vector<std::unique_ptr<slot>> slots_;
     std::vector<slot*> free_;
-    bool begun_ = false;       ///< the present batch has copies
-    std::uint64_t ended_ = 0;  ///< batches
-    std::uint64_t landed_ = 0; ///< batches, as last seen
+    bool begun_ = false;          ///< the present batch has copies
+    std::uint64_t ended_ = 0;     ///< batches
+    std::uint64_t completed_ = 0; ///< batches, as last seen
 };
 
 } // namespace weftio::storage

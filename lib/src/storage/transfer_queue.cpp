@@ -78,7 +78,7 @@ void transfer_queue::begin(transfer& which)
 void transfer_queue::poll()
 {
     reap();
-    look_at_copies();
+    poll_copies();
     submit_again();
     begin_pieces();
     for (const auto& each : stagings_)
@@ -370,7 +370,7 @@ void transfer_queue::conclude(piece& which, int error)
     free_piece(which);
 }
 
-void transfer_queue::look_at_copies()
+void transfer_queue::poll_copies()
 {
     std::vector<piece*> waiting;
     waiting.swap(copying_);
@@ -380,7 +380,7 @@ void transfer_queue::look_at_copies()
         if (by.failed()) {
             stop_at(*each->of, each->begin, EIO);
             free_piece(*each);
-        } else if (!by.landed(each->batch)) {
+        } else if (!by.completed(each->batch)) {
             copying_.push_back(each);
         } else if (each->at == stage::fetching) {
             submit_io(*each);

@@ -108,7 +108,7 @@ class transfer_queue {
     void reap();
     void took(piece& which, std::int64_t result);
     void conclude(piece& which, int error);
-    void look_at_copies();
+    void poll_copies();
     void free_piece(piece& which);
     void stop_at(transfer& which, std::uint64_t position, int error);
     void end_if_done(transfer& which);

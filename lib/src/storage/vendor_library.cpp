@@ -38,7 +38,7 @@ int errno_of_cufile(int error) noexcept
 void vendor_library::tell_once(const char* function, int error) const noexcept
 {
     const std::uint64_t bit = std::uint64_t{1} << (static_cast<unsigned>(error - cufile_abi::first_error) % 64);
-    if ((told_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+    if ((logged_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
         core::log_or_lose(log_level::warning, [&] {
             return fmt::format("weftio: files: {}: {} fails with {}; later failures with this code are not logged",
                                path_, function, error);

@@ -84,7 +84,7 @@ class vendor_library {
     const std::string path_;
     const pid_t process_; ///< that has opened it
     functions call_{};
-    mutable std::atomic<std::uint64_t> told_{0}; ///< errors that were logged: a bit for each from first_error on
+    mutable std::atomic<std::uint64_t> logged_{0}; ///< errors that were logged: a bit for each from first_error on
 };
 
 /// A descriptor that is registered with the library. Ends in the process that made it.

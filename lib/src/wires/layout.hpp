@@ -9,12 +9,12 @@
 namespace weftio::wires {
 
 constexpr unsigned most_members = 64;           ///< a bitmap of 64 bits has one for each
-constexpr std::uint32_t ring_bytes = 512 << 10; ///< of one lane; a power of two
+constexpr std::uint32_t ring_bytes = 512 << 10; ///< of one channel; a power of two
 constexpr std::uint32_t unit_bytes = 64;        ///< records begin at multiples of it
 constexpr std::uint32_t most_frame_bytes = 16384;
 
 /// Positions in a ring count bytes since the wire was made; they never go back.
-struct lane_state {
+struct channel_state {
     alignas(64) std::atomic<std::uint64_t> produced; ///< written by the sender, behind the bytes of frames
     alignas(64) std::atomic<std::uint64_t> consumed; ///< written by the receiver; and once by a new receiver
 };
@@ -45,11 +45,11 @@ struct head {
     std::atomic<std::uint64_t> magic;
     std::uint32_t version, head_bytes, members, bytes_of_ring;
     std::array<slot_state, most_members> slots;
-    std::array<std::array<lane_state, most_members>, most_members> lanes; ///< [sender][receiver]
+    std::array<std::array<channel_state, most_members>, most_members> channels; ///< [sender][receiver]
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
-static_assert(sizeof(lane_state) == 128 && sizeof(slot_state) == 128 && sizeof(record) == 8);
+static_assert(sizeof(channel_state) == 128 && sizeof(slot_state) == 128 && sizeof(record) == 8);
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t head_bytes = (sizeof(head) + page_bytes - 1) / page_bytes * page_bytes;

@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::size_t least_frame_bytes = 14;
 constexpr std::uint64_t second_ns = 1'000'000'000;
-constexpr std::uint64_t look_every_ns = second_ns / 100; ///< at receivers
-constexpr std::uint64_t patience_ns = second_ns / 10;    ///< with a receiver that consumes nothing
+constexpr std::uint64_t check_every_ns = second_ns / 100; ///< at receivers
+constexpr std::uint64_t patience_ns = second_ns / 10;     ///< with a receiver that consumes nothing
 constexpr std::uint64_t memory_again_ns = second_ns;
-constexpr unsigned most_in_a_row = 16; ///< frames of a lane before the next lane's
+constexpr unsigned most_in_a_row = 16; ///< frames of a channel before the next channel's
 
 constexpr std::uint64_t bit(unsigned slot) noexcept
 {
@@ -50,9 +50,9 @@ member::member(std::string who, std::string_view name, const std::string& folder
 member::~member()
 {
     for (const receiver& each : to_)
-        if (each.lane)
-            ::munmap(each.lane.ring(), ring_bytes);
-    for (const lane_in& each : from_)
+        if (each.channel)
+            ::munmap(each.channel.ring(), ring_bytes);
+    for (const channel_in& each : from_)
         if (each)
             ::munmap(each.ring(), ring_bytes);
 }
@@ -75,8 +75,8 @@ member::outcome member::send_to(unsigned slot, std::span<const std::uint8_t> fra
     receiver* const to = std::ranges::equal(frame.first(6), mac_of(slot, life)) ? find(slot, life) : nullptr;
     if (to && put(slot, *to, frame))
         return outcome::sent;
-    if (to && to->lane) {
-        look_after_receivers();
+    if (to && to->channel) {
+        check_receivers();
         if (!to->dead && !to->unresponsive)
             return outcome::full;
     }
@@ -111,25 +111,25 @@ member::receiver* member::find(unsigned slot, std::uint32_t life) noexcept
 
 bool member::put(unsigned slot, receiver& to, std::span<const std::uint8_t> frame) noexcept
 {
-    if ((!to.lane && !make_lane(slot, to)) || !to.lane.put(frame))
+    if ((!to.channel && !make_channel(slot, to)) || !to.channel.put(frame))
         return false;
     to.unresponsive = false;
     unpublished_ |= bit(slot);
     return true;
 }
 
-bool member::make_lane(unsigned slot, receiver& to) noexcept
+bool member::make_channel(unsigned slot, receiver& to) noexcept
 {
     const std::uint64_t now_ns = core::utc_now_ns();
     if (now_ns < to.no_memory_until_ns)
         return false;
     if (std::byte* const ring = file_.make_ring(this->slot(), slot)) {
-        to.lane = lane_out(file_.shared().lanes[this->slot()][slot], ring);
+        to.channel = channel_out(file_.shared().channels[this->slot()][slot], ring);
         return true;
     }
     const int why = errno;
     to.no_memory_until_ns = now_ns + memory_again_ns;
-    if (!std::exchange(told_of_memory_, true))
+    if (!std::exchange(logged_no_memory_, true))
         core::log_or_lose(log_level::warning, [&] {
             return fmt::format("weftio: {}: frames to member {} are dropped: {} has no room for {} KiB more ({}); make "
                                "its folder larger (\"docker run --shm-size 1g\")",
@@ -143,30 +143,30 @@ void member::publish() noexcept
     if (unpublished_ == 0)
         return;
     for_each_bit(std::exchange(unpublished_, 0), [&](unsigned slot) {
-        if (to_[slot].lane.publish())
+        if (to_[slot].channel.publish())
             file_.shared().slots[slot].news.fetch_or(bit(this->slot()), std::memory_order_acq_rel);
     });
-    look_after_receivers();
+    check_receivers();
 }
 
 /// Finds out which receivers consume nothing, and which of those were killed. Does nothing until 10 ms have passed.
-void member::look_after_receivers() noexcept
+void member::check_receivers() noexcept
 {
     const std::uint64_t now_ns = core::utc_stamp_ns();
-    if (now_ns - looked_at_ns_ < look_every_ns)
+    if (now_ns - checked_at_ns_ < check_every_ns)
         return;
-    const bool in_a_row = now_ns - looked_at_ns_ < 3 * look_every_ns;
-    looked_at_ns_ = now_ns;
+    const bool in_a_row = now_ns - checked_at_ns_ < 3 * check_every_ns;
+    checked_at_ns_ = now_ns;
     for (unsigned slot = 0; slot != most_members; ++slot)
-        if (to_[slot].lane && !to_[slot].dead)
-            look_after(slot, to_[slot], now_ns, in_a_row);
+        if (to_[slot].channel && !to_[slot].dead)
+            check_receiver(slot, to_[slot], now_ns, in_a_row);
 }
 
 /// @param in_a_row  the last look was a short time ago: otherwise nothing is known of the time between
-void member::look_after(unsigned slot, receiver& to, std::uint64_t now_ns, bool in_a_row) noexcept
+void member::check_receiver(unsigned slot, receiver& to, std::uint64_t now_ns, bool in_a_row) noexcept
 {
-    const std::uint64_t before = std::exchange(to.consumed, to.lane.consumed());
-    if (to.lane.waiting() == 0 || to.consumed != before) {
+    const std::uint64_t before = std::exchange(to.consumed, to.channel.consumed());
+    if (to.channel.waiting() == 0 || to.consumed != before) {
         to.unresponsive = false;
         to.since_ns = now_ns;
         return;
@@ -183,13 +183,13 @@ void member::hear_news() noexcept
         pending_ |= own_.news.exchange(0, std::memory_order_acq_rel);
 }
 
-lane_in* member::lane_from(unsigned slot) noexcept
+channel_in* member::channel_from(unsigned slot) noexcept
 {
-    lane_in& lane = from_[slot];
-    if (!lane)
+    channel_in& channel = from_[slot];
+    if (!channel)
         if (std::byte* const ring = file_.map_ring(slot, this->slot()))
-            lane = lane_in(file_.shared().lanes[slot][this->slot()], ring);
-    return lane ? &lane : nullptr;
+            channel = channel_in(file_.shared().channels[slot][this->slot()], ring);
+    return channel ? &channel : nullptr;
 }
 
 /// Frames for an earlier member of the slot are not.
@@ -198,7 +198,7 @@ bool member::is_for_us(std::span<const std::uint8_t> frame) const noexcept
     return frame.size() >= least_frame_bytes && (is_for_several(frame) || std::ranges::equal(frame.first(6), address_));
 }
 
-void member::next_lane() noexcept
+void member::next_channel() noexcept
 {
     in_a_row_ = 0;
     current_ = (current_ + 1) % most_members;
@@ -214,8 +214,8 @@ std::span<const std::uint8_t> member::front() noexcept
         current_ =
             (current_ + static_cast<unsigned>(std::countr_zero(std::rotr(pending_, static_cast<int>(current_))))) %
             most_members;
-        lane_in* const lane = lane_from(current_);
-        const std::span<const std::uint8_t> frame = lane ? lane->front() : std::span<const std::uint8_t>{};
+        channel_in* const channel = channel_from(current_);
+        const std::span<const std::uint8_t> frame = channel ? channel->front() : std::span<const std::uint8_t>{};
         if (!frame.empty() && is_for_us(frame))
             return frame;
         if (!frame.empty()) {
@@ -223,10 +223,10 @@ std::span<const std::uint8_t> member::front() noexcept
             pop();
             continue;
         }
-        if (lane && lane->take_damaged())
+        if (channel && channel->take_damaged())
             damaged_.add(1);
         pending_ &= ~bit(current_);
-        next_lane();
+        next_channel();
     }
 }
 
@@ -235,7 +235,7 @@ void member::pop() noexcept
     from_[current_].pop();
     taken_of_ |= bit(current_);
     if (++in_a_row_ == most_in_a_row)
-        next_lane();
+        next_channel();
 }
 
 void member::release() noexcept

@@ -265,7 +265,7 @@ void wire_file::make()
     head_->magic.store(head::right_magic, std::memory_order_release);
 }
 
-/// A member without room for a lane in each direction would join, and reach nobody.
+/// A member without room for a channel in each direction would join, and reach nobody.
 void wire_file::require_room() const
 {
     constexpr std::uint64_t needed = 2 * ring_bytes;
@@ -301,7 +301,7 @@ void wire_file::take_slot()
     for (std::atomic<std::uint64_t>& each : state.address)
         each.store(0, std::memory_order_relaxed);
     state.news.exchange(0, std::memory_order_acq_rel);
-    for (auto& from : head_->lanes)
+    for (auto& from : head_->channels)
         from[slot].consumed.store(from[slot].produced.load(std::memory_order_acquire), std::memory_order_relaxed);
     const std::uint32_t before = state.life.load(std::memory_order_relaxed);
     state.life.store((before + 1) | 1, std::memory_order_release);

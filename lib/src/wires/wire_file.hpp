@@ -35,7 +35,7 @@ class wire_file {
     ///     - errc::permission_denied  the file is another user's
     ///     - errc::in_use             64 members have joined, or another process holds the lock for 2 s
     ///     - errc::not_supported      members of another version of Weftio live, or the file is no wire
-    ///     - errc::out_of_memory      the folder's file system is full, or has no room for a lane in each direction
+    ///     - errc::out_of_memory      the folder's file system is full, or has no room for a channel in each direction
     wire_file(std::string who, std::string_view name, const std::string& folder);
     wire_file(const wire_file&) = delete;
     wire_file& operator=(const wire_file&) = delete;

@@ -68,8 +68,8 @@ std::uint64_t identity_of(int number) noexcept
 
 bool has_hung_up(int number) noexcept
 {
-    pollfd look{.fd = number, .events = 0, .revents = 0};
-    return poll(&look, 1, 0) == 1 && (look.revents & POLLHUP) != 0;
+    pollfd polled{.fd = number, .events = 0, .revents = 0};
+    return poll(&polled, 1, 0) == 1 && (polled.revents & POLLHUP) != 0;
 }
 
 connection make_connection(int flags)

@@ -32,7 +32,7 @@ void begin_to_tell(context& in, completions& of)
         if (read(number, &count, sizeof count) != sizeof count)
             return;
         tell(to, of.user_handle);
-        of.told.fetch_add(1, std::memory_order_relaxed);
+        of.events_reported.fetch_add(1, std::memory_order_relaxed);
     });
 }
 
@@ -173,7 +173,7 @@ void destroy_cq(context& in, call& what)
     require(ended->users == 0, EBUSY);
     stop_notifications(in, *ended);
     ib_uverbs_destroy_cq_resp core{};
-    core.comp_events_reported = ended->told;
+    core.comp_events_reported = ended->events_reported;
     if (ended->tells)
         core.comp_events_reported -= ended->tells->events.withdraw(ended->user_handle);
     core.async_events_reported = end_events(in, ended->async, ended->user_handle);

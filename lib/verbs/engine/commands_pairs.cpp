@@ -152,7 +152,7 @@ void destroy_qp(context& in, call& what)
 {
     const std::uint32_t handle = what.request<ib_uverbs_destroy_qp>().qp_handle;
     const std::shared_ptr<pair> ended = in.pairs.find(handle, in.why_missing(handle));
-    look_for_events(in, *ended);
+    poll_events(in, *ended);
     in.pairs.remove(handle);
     ended->queue.reset();
     ib_uverbs_destroy_qp_resp core{};

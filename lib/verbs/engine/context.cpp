@@ -84,14 +84,14 @@ context::context(node& device, int flags) : of(device), node_end_(make_connectio
 /// Removes remaining objects in the order of their dependencies, as the kernel does.
 context::~context()
 {
-    look(); // for the log: a program often ends right after a failure
-    std::vector<std::shared_ptr<channel>> told;
+    poll(); // for the log: a program often ends right after a failure
+    std::vector<std::shared_ptr<channel>> notified;
     {
         const std::scoped_lock lock(mutex);
         for (const auto& [number, each] : channels)
-            told.push_back(each);
+            notified.push_back(each);
     }
-    for (const auto& each : told) // not with the mutex held, for which the watched function may wait
+    for (const auto& each : notified) // not with the mutex held, for which the watched function may wait
         of.events.forget(each->events.ours());
     const std::scoped_lock lock(mutex);
     pairs.clear();
@@ -115,14 +115,14 @@ void context::forget_channel(std::uint32_t number, const std::weak_ptr<channel>&
         return;
     of.events.forget(ended->events.ours());
     const std::scoped_lock lock(mutex);
-    if (const auto found = channels.look_up(number); found == ended)
+    if (const auto found = channels.try_find(number); found == ended)
         channels.remove(number);
 }
 
 int context::why_missing(std::uint32_t handle) const
 {
-    return domains.look_up(handle) || regions.look_up(handle) || completion_queues.look_up(handle) ||
-                   pairs.look_up(handle)
+    return domains.try_find(handle) || regions.try_find(handle) || completion_queues.try_find(handle) ||
+                   pairs.try_find(handle)
                ? EINVAL
                : ENOENT;
 }
@@ -169,11 +169,11 @@ try {
     return -EIO;
 }
 
-void context::look() noexcept
+void context::poll() noexcept
 try {
     const std::unique_lock lock(mutex, std::try_to_lock);
     if (lock && asynchronous)
-        look_for_events(*this);
+        poll_events(*this);
 } catch (const std::exception& why) {
     core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: an event is lost: {}", why.what()); });
 }

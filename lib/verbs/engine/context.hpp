@@ -52,7 +52,7 @@ class context {
     int map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept;
 
     /// Polls the objects and sends their events to the program. Returns at once while a command is executed.
-    void look() noexcept;
+    void poll() noexcept;
 
     // Used by the commands.
     node& of;

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "../places.hpp"
+#include "../device_paths.hpp"
 #include "../seam.hpp"
 
 namespace weftio::verbs {
@@ -61,7 +61,7 @@ std::string guid_text(std::uint64_t guid)
 }
 
 /// NUMA files: devices are near the first NUMA node. A host without NUMA nodes says -1.
-void place_device(const folder& pci)
+void describe_numa(const folder& pci)
 {
     const fs::path node = "/sys/devices/system/node/node0";
     const std::string cpus = line_of(node / "cpumap");
@@ -95,7 +95,7 @@ void describe_function(const folder& pci, unsigned device)
                                    pci_name(device), modalias));
     pci.link("subsystem", "../../../bus/pci");
     pci.link("driver", "../../../bus/pci/drivers/mlx5_core");
-    place_device(pci);
+    describe_numa(pci);
 }
 
 /// The network interfaces that have the addresses.

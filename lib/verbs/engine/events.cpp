@@ -74,15 +74,15 @@ void tell_failure(context& in, pair& of, const send_failure& why)
         tell(in, of, *type);
 }
 
-void look_for_overrun(context& in, completions& of)
+void check_overrun(context& in, completions& of)
 {
-    if (of.overrun_told || !of.queue->overrun())
+    if (of.overrun_reported || !of.queue->overrun())
         return;
-    of.overrun_told = true;
+    of.overrun_reported = true;
     tell(in, of, event_type::cq_err);
 }
 
-void look_at_port(context& in)
+void check_port(context& in)
 {
     const bool up = in.of.port.link_up();
     if (up == in.link_was_up)
@@ -100,7 +100,7 @@ void watch_failures(context& in, pair& of)
                         {.on_sent = {}, .on_error = [&](const send_failure& why) { tell_failure(in, of, why); }});
 }
 
-void look_for_events(context& in, pair& of)
+void poll_events(context& in, pair& of)
 {
     of.failures->progress();
     if (of.first_request && of.queue->counters().requests != *of.first_request) {
@@ -114,21 +114,21 @@ void look_for_events(context& in, pair& of)
     }
 }
 
-void look_for_events(context& in)
+void poll_events(context& in)
 {
     in.asynchronous->flush();
     for (const auto& [number, each] : in.channels)
         each->events.flush();
     for (const auto& [handle, each] : in.completion_queues)
-        look_for_overrun(in, *each);
+        check_overrun(in, *each);
     for (const auto& [handle, each] : in.pairs)
-        look_for_events(in, *each);
-    look_at_port(in);
+        poll_events(in, *each);
+    check_port(in);
 }
 
 void leave_state(context& in, pair& of, rdma_state to)
 {
-    look_for_events(in, of);
+    poll_events(in, of);
     if (to == rdma_state::ready_to_receive)
         of.first_request = of.queue->counters().requests;
 }
@@ -140,12 +140,12 @@ void enter_state(context& in, pair& of, bool tells_drained)
     if (now != rdma_state::ready_to_receive)
         of.first_request.reset();
     of.tells_drained = now == rdma_state::send_queue_drained && (tells_drained || of.tells_drained);
-    look_for_events(in, of);
+    poll_events(in, of);
 }
 
-std::uint32_t end_events(context& in, std::uint32_t told, std::uint64_t user_handle)
+std::uint32_t end_events(context& in, std::uint32_t reported, std::uint64_t user_handle)
 {
-    return told - std::min(told, in.asynchronous->withdraw(user_handle));
+    return reported - std::min(reported, in.asynchronous->withdraw(user_handle));
 }
 
 } // namespace weftio::verbs

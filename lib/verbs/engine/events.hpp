@@ -1,4 +1,4 @@
-// Asynchronous events: what a program is told about its objects and its port in addition to completions.
+// Asynchronous events: what is reported to a program about its objects and its port, in addition to completions.
 #pragma once
 
 #include "context.hpp"
@@ -11,16 +11,16 @@ void watch_failures(context& in, pair& of);
 // @pre of the functions below: the mutex of the context is held, and GET_CONTEXT was executed
 
 /// Polls one queue pair, and sends its events since the last poll.
-void look_for_events(context& in, pair& of);
+void poll_events(context& in, pair& of);
 /// The same for all objects of the context and its port.
-void look_for_events(context& in);
+void poll_events(context& in);
 /// Call it before a change of state: sends the events of the state that the queue pair leaves.
 void leave_state(context& in, pair& of, rdma_state to);
 /// Call it after a change of state. @param tells_drained  the program requests SQ_DRAINED
 void enter_state(context& in, pair& of, bool tells_drained);
 
 /// Withdraws the unread asynchronous events about an object. Returns how many the program has read or is about to read.
-/// @param told  events sent about it  @param user_handle  names it in events
-std::uint32_t end_events(context& in, std::uint32_t told, std::uint64_t user_handle);
+/// @param reported  events sent about it  @param user_handle  names it in events
+std::uint32_t end_events(context& in, std::uint32_t reported, std::uint64_t user_handle);
 
 } // namespace weftio::verbs

@@ -72,28 +72,28 @@ struct completions : used {
     std::uint64_t user_handle = 0; ///< names it in events
     memory ring_bytes, record_bytes;
     std::optional<completion_queue> queue;
-    use<channel> tells;                 ///< channel to notify; none: the program only polls
-    std::atomic<std::uint32_t> told{0}; ///< completion events sent
-    std::uint32_t async = 0;            ///< asynchronous events sent
-    bool overrun_told = false;
+    use<channel> tells;                            ///< channel to notify; none: the program only polls
+    std::atomic<std::uint32_t> events_reported{0}; ///< completion events sent
+    std::uint32_t async = 0;                       ///< asynchronous events sent
+    bool overrun_reported = false;
 };
 
 /// Requests regular polls from the watcher as long as it lives.
-class looked_at {
+class polled {
  public:
-    explicit looked_at(watcher& by) : by_(by) { by_.want_looks(1); }
-    looked_at(const looked_at&) = delete;
-    looked_at& operator=(const looked_at&) = delete;
-    ~looked_at() { by_.want_looks(-1); }
+    explicit polled(watcher& by) : by_(by) { by_.want_polls(1); }
+    polled(const polled&) = delete;
+    polled& operator=(const polled&) = delete;
+    ~polled() { by_.want_polls(-1); }
 
  private:
     watcher& by_;
 };
 
 struct pair {
-    explicit pair(watcher& by) : looks(by) {}
+    explicit pair(watcher& by) : polls(by) {}
 
-    const looked_at looks;
+    const polled polls;
     std::uint64_t user_handle = 0;
     use<domain> in;
     use<completions> sends, receives;
@@ -123,7 +123,7 @@ class table {
         require(found != objects_.end(), missing);
         return found->second;
     }
-    std::shared_ptr<Object> look_up(std::uint32_t handle) const
+    std::shared_ptr<Object> try_find(std::uint32_t handle) const
     {
         const auto found = objects_.find(handle);
         return found == objects_.end() ? nullptr : found->second;

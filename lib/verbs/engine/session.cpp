@@ -14,7 +14,7 @@ namespace weftio::verbs {
 session::session(const settings& wanted, const weftio_verbs_host& host) : process_(getpid())
 {
     constexpr std::chrono::milliseconds period{10};
-    events_.set_look(period, [this] { look(); });
+    events_.set_poll(period, [this] { poll(); });
     open_nodes(wanted, host, events_, nodes_);
     std::vector<device_description> all;
     for (unsigned each = 0; each != devices(); ++each)
@@ -50,7 +50,7 @@ std::string session::describe_all()
 
 void session::end() noexcept
 {
-    const std::scoped_lock no_look(sweeping_);
+    const std::scoped_lock no_poll(sweeping_);
     std::map<std::uint64_t, std::shared_ptr<context>> all;
     {
         const std::scoped_lock lock(mutex_);
@@ -123,13 +123,13 @@ void session::sweep_if_nobody_does() noexcept
 }
 
 /// Runs in the thread of events_. Does nothing while contexts are ended, and no context ends meanwhile.
-void session::look() noexcept
+void session::poll() noexcept
 try {
     const std::unique_lock only_one(sweeping_, std::try_to_lock);
     if (!only_one)
         return;
     for (const auto& each : contexts())
-        each->look();
+        each->poll();
 } catch (const std::bad_alloc&) { // retried by the next poll
 }
 

@@ -41,7 +41,7 @@ class session {
  private:
     void sweep_if_nobody_does() noexcept;
     void sweep_all() noexcept;
-    void look() noexcept;
+    void poll() noexcept;
     std::vector<std::shared_ptr<context>> contexts();
     std::string describe_all();
     std::shared_ptr<context> take_closed();

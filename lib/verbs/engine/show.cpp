@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "places.hpp"
+#include "device_paths.hpp"
 #include "weftio/rdma_dump.hpp"
 
 namespace weftio::verbs {

@@ -90,18 +90,18 @@ bool is_same_file(int descriptor, const fs::path& path) noexcept
            opened.st_dev == named.st_dev;
 }
 
-std::string make_folder(const fs::path& place)
+std::string make_folder(const fs::path& parent)
 {
-    std::string name = (fs::canonical(place) / fmt::format("{}{}-XXXXXX", prefix, ::getpid())).string();
+    std::string name = (fs::canonical(parent) / fmt::format("{}{}-XXXXXX", prefix, ::getpid())).string();
     // Readable for others, like /sys: programs change their user.
     if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), 0755) != 0)
-        throw std::system_error(errno, std::generic_category(), place.string());
+        throw std::system_error(errno, std::generic_category(), parent.string());
     return name;
 }
 
 } // namespace
 
-std::vector<fs::path> default_places()
+std::vector<fs::path> default_parents()
 {
     std::vector<fs::path> found{"/dev/shm"};
     if (const char* named = std::getenv("TMPDIR"); named != nullptr && *named == '/')
@@ -110,21 +110,21 @@ std::vector<fs::path> default_places()
     return found;
 }
 
-tree::tree(std::span<const device_description> devices, const std::vector<fs::path>& places) : process_(::getpid())
+tree::tree(std::span<const device_description> devices, const std::vector<fs::path>& parents) : process_(::getpid())
 {
     std::string reasons;
-    for (const fs::path& place : places) {
-        sweep_trees(place);
+    for (const fs::path& parent : parents) {
+        sweep_trees(parent);
         std::string made;
         try {
-            made = make_folder(place);
+            made = make_folder(parent);
             lock_file lock(made);
             describe(made, devices);
             path_ = made;
             lock_ = lock.release();
             return;
         } catch (const std::system_error& wrong) {
-            reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", place.string(), wrong.code().message());
+            reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", parent.string(), wrong.code().message());
             std::error_code ignored;
             if (!made.empty())
                 fs::remove_all(made, ignored);
@@ -147,10 +147,10 @@ tree::~tree()
     fs::remove_all(path_, ignored);
 }
 
-void sweep_trees(const fs::path& place) noexcept
+void sweep_trees(const fs::path& parent) noexcept
 try {
     std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(place, ignored))
+    for (const auto& entry : fs::directory_iterator(parent, ignored))
         sweep_one(entry.path());
 } catch (const std::exception&) { // the next process tries again
 }

@@ -33,21 +33,21 @@ struct device_description {
 };
 
 /// Folders for a tree, best first: /dev/shm, $TMPDIR, /tmp.
-std::vector<std::filesystem::path> default_places();
+std::vector<std::filesystem::path> default_parents();
 
-/// The files of one process, in a new folder in the first of `places` where they can be written.
+/// The files of one process, in a new folder in the first of `parents` where they can be written.
 ///
 /// - Ownership: neither copied nor moved; the destructor removes the folder, except in a child of the process that made
 ///   it.
 /// - Threads: one at a time.
 /// - Errors: the constructor throws `weftio::error`
-///     - `errc::permission_denied` the files cannot be written in any of `places`
+///     - `errc::permission_denied` the files cannot be written in any of `parents`
 ///
 /// The constructor removes folders that ended processes of the same user have left.
 class tree {
  public:
     explicit tree(std::span<const device_description> devices,
-                  const std::vector<std::filesystem::path>& places = default_places());
+                  const std::vector<std::filesystem::path>& parents = default_parents());
     tree(const tree&) = delete;
     tree& operator=(const tree&) = delete;
     ~tree();
@@ -64,8 +64,8 @@ class tree {
 /// Writes the files of the devices below an existing folder. Throws `std::system_error` when one cannot be written.
 void describe(const std::filesystem::path& root, std::span<const device_description> devices);
 
-/// Removes the folders in `place` that ended processes have left: the process must not exist, and nobody may hold the
+/// Removes the folders in `parent` that ended processes have left: the process must not exist, and nobody may hold the
 /// lock of the folder, because process numbers of another container mean nothing here.
-void sweep_trees(const std::filesystem::path& place) noexcept;
+void sweep_trees(const std::filesystem::path& parent) noexcept;
 
 } // namespace weftio::verbs

@@ -70,14 +70,14 @@ void watcher::forget(int number)
     functions_.erase(number);
 }
 
-void watcher::set_look(std::chrono::milliseconds period, std::function<void()> look)
+void watcher::set_poll(std::chrono::milliseconds period, std::function<void()> poll)
 {
     const std::scoped_lock lock(mutex_);
     period_ = period;
-    look_ = std::move(look);
+    poll_ = std::move(poll);
 }
 
-void watcher::want_looks(int more)
+void watcher::want_polls(int more)
 {
     const std::scoped_lock lock(mutex_);
     if (wanted_ == 0)
@@ -91,19 +91,19 @@ int watcher::patience_ms()
     const std::scoped_lock lock(mutex_);
     if (wanted_ == 0)
         return -1;
-    const auto left = std::chrono::ceil<milliseconds>(next_look_ - std::chrono::steady_clock::now());
+    const auto left = std::chrono::ceil<milliseconds>(next_poll_ - std::chrono::steady_clock::now());
     return static_cast<int>(std::clamp(left, milliseconds{0}, period_).count());
 }
 
-/// Empty: no look is due.
-std::function<void()> watcher::due_look()
+/// Empty: no poll is due.
+std::function<void()> watcher::due_poll()
 {
     const std::scoped_lock lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
-    if (wanted_ == 0 || now < next_look_)
+    if (wanted_ == 0 || now < next_poll_)
         return {};
-    next_look_ = now + period_;
-    return look_;
+    next_poll_ = now + period_;
+    return poll_;
 }
 
 void watcher::call(int number)
@@ -148,8 +148,8 @@ void watcher::run()
         }
         if (ends())
             return;
-        if (const std::function<void()> look = due_look())
-            look();
+        if (const std::function<void()> poll = due_poll())
+            poll();
     }
 }
 

@@ -27,17 +27,17 @@ class watcher {
     /// When this returns, the function is not running and will not run again. If the function itself calls this, it
     /// will not run again.
     void forget(int number);
-    /// Calls `look` once per period while want_looks() has a positive sum. Call it once, first.
-    void set_look(std::chrono::milliseconds period, std::function<void()> look);
+    /// Calls `poll` once per period while want_polls() has a positive sum. Call it once, first.
+    void set_poll(std::chrono::milliseconds period, std::function<void()> poll);
     /// Adds to the number of users that request polls.
-    void want_looks(int more);
+    void want_polls(int more);
 
  private:
     void run();
     bool ends();
     void call(int number);
     int patience_ms();
-    std::function<void()> due_look();
+    std::function<void()> due_poll();
 
     const descriptor epoll_;
     const descriptor wake_;
@@ -45,9 +45,9 @@ class watcher {
     std::condition_variable idle_;
     std::map<int, std::function<void()>> functions_;
     int running_ = -1; ///< the descriptor whose function runs
-    std::function<void()> look_;
+    std::function<void()> poll_;
     std::chrono::milliseconds period_{0};
-    std::chrono::steady_clock::time_point next_look_{};
+    std::chrono::steady_clock::time_point next_poll_{};
     int wanted_ = 0;
     bool ending_ = false;
     std::thread thread_;

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "place.hpp"
 #include "real.hpp"
+#include "target_path.hpp"
 
 using namespace weftio::verbs::preload;
 

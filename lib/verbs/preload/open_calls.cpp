@@ -6,8 +6,8 @@
 
 #include "host.hpp"
 #include "nodes.hpp"
-#include "place.hpp"
 #include "real.hpp"
+#include "target_path.hpp"
 
 using namespace weftio::verbs::preload;
 
@@ -52,8 +52,9 @@ int open_node(unsigned device, int flags) noexcept
 template <class Call>
 int open_at(int folder, const char* path, int flags, Call call) noexcept(false)
 {
-    return with_place(folder, path,
-                      [&](const place& at) { return at.is_node() ? open_node(at.device(), flags) : call(at.path()); });
+    return with_target(folder, path, [&](const target_path& at) {
+        return at.is_node() ? open_node(at.device(), flags) : call(at.path());
+    });
 }
 
 int flags_of(const char* mode) noexcept
@@ -72,7 +73,7 @@ int flags_of(const char* mode) noexcept
 template <class Call>
 FILE* open_stream(const char* path, const char* mode, Call call)
 {
-    return with_place(AT_FDCWD, path, [&](const place& at) -> FILE* {
+    return with_target(AT_FDCWD, path, [&](const target_path& at) -> FILE* {
         if (!at.is_node())
             return call(at.path(), mode);
         const int descriptor = open_node(at.device(), flags_of(mode));

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "../places.hpp"
+#include "../device_paths.hpp"
 
 namespace weftio::verbs::preload {
 

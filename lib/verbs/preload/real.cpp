@@ -81,7 +81,7 @@ constinit std::atomic<bool> found{false};
 constinit thread_local bool looking = false;
 
 template <class Function>
-bool look_up(Function& function, const char* name) noexcept
+bool resolve(Function& function, const char* name) noexcept
 {
     void* const next = dlsym(RTLD_NEXT, name);
     if (next != nullptr)
@@ -89,11 +89,11 @@ bool look_up(Function& function, const char* name) noexcept
     return next != nullptr;
 }
 
-void look_all_up() noexcept
+void resolve_all() noexcept
 {
     const int error = errno;
     bool all = true;
-#define F(result, name, ...) all = look_up(functions.name, #name) && all;
+#define F(result, name, ...) all = resolve(functions.name, #name) && all;
 #include "real_functions.def"
 #undef F
     if (!all)
@@ -102,7 +102,7 @@ void look_all_up() noexcept
     errno = error;
 }
 
-__attribute__((constructor)) void look_up_early() noexcept
+__attribute__((constructor)) void resolve_early() noexcept
 {
     real();
 }
@@ -113,7 +113,7 @@ const real_functions& real() noexcept
 {
     if (!found.load(std::memory_order_acquire) && !looking) {
         looking = true;
-        look_all_up();
+        resolve_all();
         looking = false;
     }
     return functions;

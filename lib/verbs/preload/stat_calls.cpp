@@ -7,8 +7,8 @@
 
 #include "host.hpp"
 #include "nodes.hpp"
-#include "place.hpp"
 #include "real.hpp"
+#include "target_path.hpp"
 
 using namespace weftio::verbs;
 using namespace weftio::verbs::preload;
@@ -38,7 +38,7 @@ int stat_at(int folder, const char* path, Stat* file, Call call) noexcept
         errno = ENOENT;
         return -1;
     }
-    return with_place(folder, path, [&](const place& at) {
+    return with_target(folder, path, [&](const target_path& at) {
         const int result = call(at.path(), file);
         if (result == 0 && at.is_node())
             make_node(*file, at.device());

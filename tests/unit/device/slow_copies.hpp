@@ -1,4 +1,4 @@
-// A fake copy engine that executes batches only when the test calls land().
+// A fake copy engine that executes batches only when the test calls complete_all().
 #pragma once
 
 #include <atomic>
@@ -36,23 +36,23 @@ class slow_copies final : public devices::copy_queue {
         marks.push_back(number);
         ends_.push_back(copies.size());
     }
-    std::uint32_t landed() const noexcept override { return landed_; }
+    std::uint32_t completed() const noexcept override { return completed_; }
     bool failed() const noexcept override { return failed_; }
 
     /// Executes all batches.
-    void land()
+    void complete_all()
     {
         while (!ends_.empty())
-            land_one();
+            complete_one();
     }
     /// Executes the oldest batch.
-    void land_one()
+    void complete_one()
     {
         const std::size_t count = ends_.front();
         for (std::size_t at = 0; at < count; ++at)
             execute(copies[at]);
         copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(count));
-        landed_ = marks[marks.size() - ends_.size()];
+        completed_ = marks[marks.size() - ends_.size()];
         ends_.erase(ends_.begin());
         for (std::size_t& end : ends_)
             end -= count;
@@ -75,8 +75,8 @@ class slow_copies final : public devices::copy_queue {
             static_cast<std::byte*>(each.to)[at] = reinterpret_cast<const std::byte*>(&each.pattern)[at % 4];
     }
 
-    std::vector<std::size_t> ends_; ///< indices in `copies` at which the batches that have not landed end
-    std::uint32_t landed_ = 0;
+    std::vector<std::size_t> ends_; ///< indices in `copies` at which the incomplete batches end
+    std::uint32_t completed_ = 0;
     std::atomic<bool> failed_ = false; ///< set by the test while an engine's thread reads it
 };
 

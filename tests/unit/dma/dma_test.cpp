@@ -130,9 +130,9 @@ TEST_P(Dma, CountsBytesOfCopiesAndSkipsNoOperations)
 
 TEST_P(Dma, TellsTheHostOfWhatItAskedFor)
 {
-    std::vector<std::uint32_t> told;
+    std::vector<std::uint32_t> reported;
     progress_engine progress;
-    progress.attach(queue, {.on_sent = [&](const send_notification& done) { told.push_back(done.position); }});
+    progress.attach(queue, {.on_sent = [&](const send_notification& done) { reported.push_back(done.position); }});
     EXPECT_THAT(error_of([&] { progress_engine().attach(queue, {}); }).what(),
                 HasSubstr("dma_queue 1: already attached"));
     for (weftio_u32 flags :
@@ -141,16 +141,16 @@ TEST_P(Dma, TellsTheHostOfWhatItAskedFor)
     ASSERT_EQ(done(), WEFTIO_DEV_OK);
     EXPECT_TRUE(eventually([&] {
         progress.progress();
-        return told.size() == 2;
+        return reported.size() == 2;
     }));
-    EXPECT_EQ(told, (std::vector<std::uint32_t>{1, 3}));
+    EXPECT_EQ(reported, (std::vector<std::uint32_t>{1, 3}));
 }
 
 TEST_P(Dma, TheHostSubmitsAndIsToldWhenItIsDone)
 {
-    std::vector<std::uint32_t> told, submitted;
+    std::vector<std::uint32_t> reported, submitted;
     progress_engine progress;
-    progress.attach(queue, {.on_sent = [&](const send_notification& done) { told.push_back(done.position); }});
+    progress.attach(queue, {.on_sent = [&](const send_notification& done) { reported.push_back(done.position); }});
     for (std::uint64_t at = 0; at < 3000; at += 100) {
         const auto copied = queue.submit(
             dma_copy{.source = one.buffer(), .source_offset = at, .destination = other.buffer(), .bytes = at + 1});
@@ -164,9 +164,9 @@ TEST_P(Dma, TheHostSubmitsAndIsToldWhenItIsDone)
     std::memset(&one.model[0], 1, 7);
     EXPECT_TRUE(eventually([&] {
         progress.progress();
-        return told.size() == submitted.size();
+        return reported.size() == submitted.size();
     }));
-    EXPECT_EQ(told, submitted);
+    EXPECT_EQ(reported, submitted);
     EXPECT_TRUE(one.as_modelled() && other.as_modelled());
 }
 
@@ -198,9 +198,9 @@ TEST(DmaSubmit, SaysWhenThereIsNoRoomAndWhatIsWrong)
 
 TEST_P(Dma, SubmitSaysThatTheQueueHasFailedUntilItIsReset)
 {
-    std::vector<std::uint32_t> told, failed;
+    std::vector<std::uint32_t> reported, failed;
     progress_engine progress;
-    progress.attach(queue, {.on_sent = [&](const send_notification& done) { told.push_back(done.position); },
+    progress.attach(queue, {.on_sent = [&](const send_notification& done) { reported.push_back(done.position); },
                             .on_error = [&](const send_failure& wrong) { failed.push_back(wrong.position); }});
     const dma_fill right{.pattern = 1, .destination = one.buffer(), .bytes = 4};
     dma_fill wrong = right;
@@ -217,9 +217,9 @@ TEST_P(Dma, SubmitSaysThatTheQueueHasFailedUntilItIsReset)
     EXPECT_EQ(queue.submit(right), 0u);
     EXPECT_TRUE(eventually([&] {
         progress.progress();
-        return told.size() == 1;
+        return reported.size() == 1;
     }));
-    EXPECT_EQ(told, std::vector<std::uint32_t>{0});
+    EXPECT_EQ(reported, std::vector<std::uint32_t>{0});
     EXPECT_EQ(failed, std::vector<std::uint32_t>{0});
     EXPECT_EQ(queue.counters().flushed, 0u) << "nothing was enqueued behind the entry that failed";
 }
@@ -249,9 +249,9 @@ TEST_P(DmaRefusal, FailsTheQueueAndChangesNoByte)
     const device cpu = device::open("cpu");
     dma_queue queue(engine, cpu, {.entries = 64});
     const modelled_memory one(engine, cpu, 4096), other(engine, cpu, 8192);
-    std::vector<send_failure> told;
+    std::vector<send_failure> reported;
     progress_engine progress;
-    progress.attach(queue, {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    progress.attach(queue, {.on_error = [&](const send_failure& failure) { reported.push_back(failure); }});
     weftio_dev_dma* dma = queue.handle();
     weftio_dev_dma_memcpy(dma, one.buffer(), 0, other.buffer(), 0, 4096, 0);
     weftio_dev_dma_memcpy(dma, one.buffer(), 0, other.buffer(), 4096, 100, 0);
@@ -260,10 +260,10 @@ TEST_P(DmaRefusal, FailsTheQueueAndChangesNoByte)
     EXPECT_TRUE(one.as_modelled() && other.as_modelled());
     EXPECT_TRUE(queue.failed());
     progress.progress();
-    ASSERT_EQ(told.size(), 1u);
-    EXPECT_EQ(told[0].position, 0u);
-    EXPECT_NE(told[0].syndrome, 0u);
-    EXPECT_THAT(told[0].text, HasSubstr(GetParam().text));
+    ASSERT_EQ(reported.size(), 1u);
+    EXPECT_EQ(reported[0].position, 0u);
+    EXPECT_NE(reported[0].syndrome, 0u);
+    EXPECT_THAT(reported[0].text, HasSubstr(GetParam().text));
     const dma_counters counts = queue.counters();
     EXPECT_EQ(counts.failed, 1u);
     EXPECT_EQ(counts.enqueued, counts.copied + counts.failed + counts.flushed);

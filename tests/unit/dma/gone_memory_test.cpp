@@ -18,16 +18,16 @@ class GoneMemory : public testing::TestWithParam<leaving> {
 
     GoneMemory()
     {
-        progress.attach(queue, {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+        progress.attach(queue, {.on_error = [&](const send_failure& failure) { reported.push_back(failure); }});
     }
     void expect_failure(std::uint32_t position)
     {
         EXPECT_TRUE(queue.failed());
         progress.progress();
-        ASSERT_EQ(told.size(), 1u);
-        EXPECT_EQ(told[0].position, position);
-        EXPECT_EQ(told[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
-        EXPECT_THAT(told[0].text, testing::HasSubstr(gone_words));
+        ASSERT_EQ(reported.size(), 1u);
+        EXPECT_EQ(reported[0].position, position);
+        EXPECT_EQ(reported[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
+        EXPECT_THAT(reported[0].text, testing::HasSubstr(gone_words));
         const dma_counters counts = queue.counters();
         EXPECT_EQ(counts.failed, 1u);
         EXPECT_EQ(counts.enqueued, counts.copied + counts.failed + counts.flushed);
@@ -59,7 +59,7 @@ class GoneMemory : public testing::TestWithParam<leaving> {
     memory adopted = cpu.adopt(fleeting.data(), fleeting.bytes());
     memory_region region{engine, adopted};
     dma_queue queue{engine, cpu}, neighbor{engine, cpu};
-    std::vector<send_failure> told;
+    std::vector<send_failure> reported;
     progress_engine progress;
 };
 
@@ -132,7 +132,7 @@ TEST_P(GoneMemory, BetweenTwoPartsOfACopy)
     weftio_dev_dma_memcpy(queue.handle(), here.buffer(), 0, here.buffer(), 100, 100, 0);
     weftio_dev_send_queue_commit_strong(&queue.handle()->queue);
     weftio_dev_send_doorbell(&queue.handle()->queue.ring);
-    soft.queues().look_for_work(true);
+    soft.queues().poll_for_work(true);
     soft.queues().turn(64);
     EXPECT_FALSE(queue.failed());
     fleeting.go();

@@ -35,9 +35,9 @@ TEST_P(DmaNamedMemory, IsCopiedFromAndToItsIova)
 
 TEST_P(DmaNamedMemory, IsRefusedByTheKeyBefore)
 {
-    std::vector<send_failure> told;
-    progress_engine hears;
-    hears.attach(queue, {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    std::vector<send_failure> reported;
+    progress_engine notifier;
+    notifier.attach(queue, {.on_error = [&](const send_failure& failure) { reported.push_back(failure); }});
     const weftio_dev_buf before = one.region.buffer();
     one.region.rereg({.rights = access::none}, 4096, 100);
     ASSERT_EQ(weftio_dev_dma_memcpy(handle(), one.region.buffer(), 0, other.buffer(), 0, 100, 0), WEFTIO_DEV_OK);
@@ -45,12 +45,12 @@ TEST_P(DmaNamedMemory, IsRefusedByTheKeyBefore)
     std::memcpy(&other.model[0], &one.model[4096], 100);
     EXPECT_TRUE(other.as_modelled());
     const auto expect_refused = [&](const weftio_dev_buf& from, const weftio_dev_buf& to, refusal why) {
-        told.clear();
+        reported.clear();
         ASSERT_EQ(weftio_dev_dma_memcpy(handle(), from, 0, to, 0, 100, 0), WEFTIO_DEV_OK);
         EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
-        EXPECT_TRUE(eventually([&] { return hears.progress() != 0; }));
-        ASSERT_EQ(told.size(), 1u);
-        EXPECT_THAT(told[0].text, testing::EndsWith(explain(why)));
+        EXPECT_TRUE(eventually([&] { return notifier.progress() != 0; }));
+        ASSERT_EQ(reported.size(), 1u);
+        EXPECT_THAT(reported[0].text, testing::EndsWith(explain(why)));
         queue.reset();
     };
     weftio_dev_buf behind = one.region.buffer();

@@ -37,16 +37,16 @@ struct memory_of_a_kind {
           base((4096 - reinterpret_cast<std::uintptr_t>(bytes.data()) % 4096) % 4096)
     {
         if (near)
-            far = detail::internals::make_memory(near_block(bytes));
+            device_memory = detail::internals::make_memory(near_block(bytes));
     }
     file_memory at(std::size_t offset)
     {
-        return far ? file_memory(far, base + offset) : file_memory(bytes.data() + base + offset);
+        return device_memory ? file_memory(device_memory, base + offset) : file_memory(bytes.data() + base + offset);
     }
 
     std::vector<std::byte> bytes, model;
     std::size_t base; ///< of the first byte on a page of its own
-    memory far;
+    memory device_memory;
 };
 
 /// A file that the library has, twice: with O_DIRECT and without; and its model.

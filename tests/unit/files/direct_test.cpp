@@ -134,17 +134,17 @@ class Staged : public testing::Test {
     const file_engine engine{{.depth = 4, .part_bytes = 16384}};
     const file here{engine, scratch.descriptor()};
     std::vector<std::byte> bytes = pattern(3'000'000, 4);
-    const memory far = detail::internals::make_memory(near_block(bytes));
+    const memory device_memory = detail::internals::make_memory(near_block(bytes));
 };
 
 TEST_F(Staged, MemoryOfADeviceFallsAndIsStaged)
 {
     const auto written = bytes;
-    file_result result = here.write(far, bytes.size(), 0);
+    file_result result = here.write(device_memory, bytes.size(), 0);
     EXPECT_EQ(result.bytes, static_cast<std::int64_t>(bytes.size()));
     EXPECT_EQ(result.fall, file_fall::no_direct);
     std::fill(bytes.begin(), bytes.end(), std::byte{0});
-    result = here.read(file_memory(far, 100), bytes.size() - 100, 100);
+    result = here.read(file_memory(device_memory, 100), bytes.size() - 100, 100);
     EXPECT_EQ(result.bytes, static_cast<std::int64_t>(bytes.size() - 100));
     EXPECT_TRUE(std::equal(bytes.begin() + 100, bytes.end(), written.begin() + 100));
     EXPECT_EQ(bytes[99], std::byte{0});
@@ -152,22 +152,22 @@ TEST_F(Staged, MemoryOfADeviceFallsAndIsStaged)
 
 TEST_F(Staged, BytesBehindTheMemoryAreRefused)
 {
-    EXPECT_EQ(here.read(file_memory(far, 1), bytes.size(), 0).error, EINVAL);
-    EXPECT_EQ(here.read(file_memory(far, bytes.size() + 1), 1, 0).error, EINVAL);
+    EXPECT_EQ(here.read(file_memory(device_memory, 1), bytes.size(), 0).error, EINVAL);
+    EXPECT_EQ(here.read(file_memory(device_memory, bytes.size() + 1), 1, 0).error, EINVAL);
 }
 
 TEST_F(Staged, ADeviceThatHasFailedIsAnInputOutputError)
 {
     ASSERT_EQ(ftruncate(scratch.descriptor(), 3'000'000), 0);
     late_copies::fails = true;
-    const file_result result = here.read(far, bytes.size(), 0);
+    const file_result result = here.read(device_memory, bytes.size(), 0);
     EXPECT_EQ(result.error, EIO);
     EXPECT_EQ(result.bytes, 0);
 }
 
 TEST_F(Staged, RegisteredMemoryIsFoundByItsAddress)
 {
-    const file_buffer registered(engine, far);
+    const file_buffer registered(engine, device_memory);
     EXPECT_EQ(registered.address(), bytes.data());
     EXPECT_EQ(registered.bytes(), bytes.size());
     const file_result result = here.write(file_memory(bytes.data() + 7), 1000, 0); // as a program with a CUDA pointer
@@ -182,7 +182,7 @@ TEST_F(Staged, RegisteredMemoryIsFoundByItsAddress)
 TEST_F(Staged, ABufferThatHasEndedIsOrdinaryMemoryAgain)
 {
     {
-        const file_buffer registered(engine, far);
+        const file_buffer registered(engine, device_memory);
     }
     EXPECT_EQ(here.write(bytes.data(), 1000, 0).fall,
               engine.has(file_way::uring) ? file_fall::none : file_fall::no_uring);

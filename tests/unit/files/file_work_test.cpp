@@ -28,7 +28,7 @@ using storage::io;
 using storage::io_done;
 
 /// Takes what it is given, and ends it when the test says so.
-class played_way final : public storage::way {
+class fake_way final : public storage::way {
  public:
     bool submit(const io& io) override
     {
@@ -92,13 +92,13 @@ class two_files final : public soft::file_keys {
     }
     void count(io::kind, const file_result& result, const storage::measured& how) const noexcept override
     {
-        told.push_back(result);
+        reported.push_back(result);
         measures.push_back(how);
     }
 
     bool two_has_ended = false;
     std::shared_ptr<const void> use = std::make_shared<const char>();
-    mutable std::vector<file_result> told;
+    mutable std::vector<file_result> reported;
     mutable std::vector<storage::measured> measures;
     mutable std::uint64_t begun = 0;
 };
@@ -155,7 +155,7 @@ class FileWork : public testing::Test {
 
     FileWork()
     {
-        auto made = std::make_unique<played_way>();
+        auto made = std::make_unique<fake_way>();
         way = made.get();
         unit = std::make_unique<soft::file_unit>(std::move(made));
         key = table().add({.cpu = memory.data(),
@@ -201,7 +201,7 @@ class FileWork : public testing::Test {
     std::uint32_t key = 0;
     keys::nic_keys keys{"test"};
     two_files files;
-    played_way* way = nullptr;
+    fake_way* way = nullptr;
     ring_of_files ring{1}, neighbor{2};
     std::unique_ptr<soft::file_unit> unit;
     soft::file_work *work = nullptr, *neighbors = nullptr;
@@ -221,7 +221,7 @@ TEST_F(FileWork, CompletesInOrderWhateverEndsFirst)
     turn();
     EXPECT_EQ(ring.completed(), 3u);
     EXPECT_FALSE(ring.failed());
-    EXPECT_EQ(files.told.size(), 3u);
+    EXPECT_EQ(files.reported.size(), 3u);
 }
 
 TEST_F(FileWork, EachEntryIsMeasuredFromItsOwnBeginning)

@@ -13,7 +13,7 @@
 
 namespace weftio::test {
 
-/// Completes a batch in every third call of landed(). One thread at a time.
+/// Completes a batch in every third call of completed(). One thread at a time.
 class late_copies final : public devices::copy_queue {
  public:
     void copy(void* to, const void* from, const rows& rows) noexcept override
@@ -22,15 +22,15 @@ class late_copies final : public devices::copy_queue {
     }
     void fill(void*, std::uint32_t, std::size_t) noexcept override {}
     void mark(std::uint32_t number) noexcept override { batches_.push_back({number, std::exchange(begun_, {})}); }
-    std::uint32_t landed() const noexcept override
+    std::uint32_t completed() const noexcept override
     {
         if (++looks_ % 3 == 0 && !batches_.empty()) {
             for (const one& each : batches_.front().copies)
                 std::memcpy(each.to, each.from, each.bytes);
-            landed_ = batches_.front().number;
+            completed_ = batches_.front().number;
             batches_.pop_front();
         }
-        return landed_;
+        return completed_;
     }
     bool failed() const noexcept override { return fails; }
 
@@ -48,7 +48,7 @@ class late_copies final : public devices::copy_queue {
     };
     std::vector<one> begun_;
     mutable std::deque<batch> batches_;
-    mutable std::uint32_t landed_ = 0, looks_ = 0;
+    mutable std::uint32_t completed_ = 0, looks_ = 0;
 };
 
 class near_device final : public devices::device_backend {

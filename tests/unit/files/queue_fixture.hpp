@@ -93,7 +93,7 @@ class FileQueue : public testing::TestWithParam<std::tuple<engine_mode, file_way
         return bytes;
     }
     /// Waits until the completion names the entry; the completion of an earlier failure may be there before.
-    bool is_told(weftio_u32 position) const
+    bool has_result(weftio_u32 position) const
     {
         return eventually([&] {
             weftio_s64 bytes = 0;

@@ -130,7 +130,7 @@ TEST_P(FileQueue, AnUnknownFileEndsTheQueueUntilItIsReset)
     ASSERT_EQ(weftio_dev_file_read(handle(), one->key() + 99, 0, memory->buffer(), 0, 100, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(read(0, 0, 100), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
-    ASSERT_TRUE(is_told(2));
+    ASSERT_TRUE(has_result(2));
     EXPECT_EQ(queue->counters().flushed, 1u);
     EXPECT_EQ(result(0), 100);
     EXPECT_EQ(result(1), -EBADF);
@@ -192,7 +192,7 @@ TEST_P(FileQueue, WhatTheSystemRefusesIsToldWithItsErrno)
         ASSERT_EQ(weftio_dev_file_write(handle(), read_only.key(), 0, memory->buffer(), 0, 300'000, 0), WEFTIO_DEV_OK);
         ASSERT_EQ(read(0, 0, 100, WEFTIO_DEV_FILE_FENCE), WEFTIO_DEV_OK);
         EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
-        ASSERT_TRUE(is_told(2));
+        ASSERT_TRUE(has_result(2));
         EXPECT_EQ(queue->counters().flushed, 1u);
         EXPECT_EQ(result(0), 100);
         EXPECT_EQ(result(1), -EBADF);
@@ -267,7 +267,7 @@ TEST_P(FileQueue, MemoryThatIsGoneFailsTheRead)
     EXPECT_THAT(failures(), ElementsAre(HasSubstr("was unmapped")));
 }
 
-/// Edges that are not aligned go through the page cache, and what is told of the way says so.
+/// Edges that are not aligned go through the page cache, and the reported way says so.
 TEST_P(FileQueue, AFileWithODirectIsReadAndWrittenAtAnyPlace)
 {
     const int descriptor = open(scratch.path().c_str(), O_RDWR | O_CLOEXEC | O_DIRECT);

@@ -31,8 +31,8 @@ struct busy_link {
     /// Whether frames arrive from now on: more than can be on their way.
     bool arrives() const
     {
-        std::uint64_t before = far.counters().received;
-        return eventually([&] { return far.counters().received > before + 10'000; });
+        std::uint64_t before = peer.counters().received;
+        return eventually([&] { return peer.counters().received > before + 10'000; });
     }
     void expect_a_true_account()
     {
@@ -47,10 +47,10 @@ struct busy_link {
     }
 
     weftio::device device = weftio::device::open("cpu");
-    weftio::port far = weftio::port::open("net_af_packet_far,iface=v0");
+    weftio::port peer = weftio::port::open("net_af_packet_far,iface=v0");
     weftio::port port;
-    weftio::eth_rxq in{far, device, {.packets = 64}};
-    weftio::flow none{far, {}, weftio::flow_action::drop()};
+    weftio::eth_rxq in{peer, device, {.packets = 64}};
+    weftio::flow none{peer, {}, weftio::flow_action::drop()};
     weftio::eth_txq out{port, device, {.entries = 256}};
     weftio::buf_arr frames{port, device, {.count = 8, .buffer_bytes = 64}};
     weftio::running_kernel kernel;

@@ -17,8 +17,8 @@ namespace {
 constexpr unsigned places = 32; ///< of keys that come and go
 
 /// A NIC whose turns, and what is done between them, exclude each other.
-struct played_nic {
-    explicit played_nic(key_table& table) : keys("played", table) {}
+struct locked_nic {
+    explicit locked_nic(key_table& table) : keys("played", table) {}
 
     nic_keys keys;
     std::mutex turns;
@@ -33,7 +33,7 @@ key_entry entry_of(std::uint64_t number)
 class BusyKeyTable : public testing::Test {
  protected:
     /// Looks for keys that are or have been in use, until the end.
-    void look(played_nic& nic, unsigned seed)
+    void look(locked_nic& nic, unsigned seed)
     {
         std::minstd_rand random(seed);
         while (!done.load()) {
@@ -79,7 +79,7 @@ class BusyKeyTable : public testing::Test {
     {
         if (!table.withdraw(key))
             torn.store(true);
-        for (played_nic& nic : nics) {
+        for (locked_nic& nic : nics) {
             const std::scoped_lock between_turns(nic.turns);
             nic.keys.forget(key);
         }
@@ -87,7 +87,7 @@ class BusyKeyTable : public testing::Test {
     }
 
     key_table table{key_table::all_indices, 0}; // an index is used again at once
-    std::deque<played_nic> nics;
+    std::deque<locked_nic> nics;
     std::array<std::atomic<std::uint32_t>, places> known{};
     std::atomic<std::uint64_t> found_some{0};
     std::atomic<bool> done{false}, torn{false};

@@ -72,7 +72,7 @@ answer by_copy(const question& asked, bool source)
     put(entry, 3, pointer_to(asked));
     if (!source)
         entry.words[2 * 4] = weftio_swap32(WEFTIO_INLINE_SEGMENT | 4u);
-    const nic::soft::copy_lanes none;
+    const nic::soft::copy_streams none;
     nic::soft::copy_request request;
     const refusal why = nic::soft::read_copy(entry, keys::queue_keys(asked.keys, asked.domain), none, request);
     if (why != refusal::none)
@@ -275,10 +275,10 @@ TEST_P(Resolve, WantsItsOwnRightAndNoOther)
 
 TEST_P(Resolve, ReachesWhatTheCpuDoesNotSeeByItsDevice)
 {
-    keys::key_entry far = region();
-    far.cpu = nullptr;
-    far.to_device = 0x7000'0000;
-    const std::uint32_t key = add(far), unit = GetParam().unit;
+    keys::key_entry unmapped = region();
+    unmapped.cpu = nullptr;
+    unmapped.to_device = 0x7000'0000;
+    const std::uint32_t key = add(unmapped), unit = GetParam().unit;
     const answer found = ask(key, base + 8, unit);
     EXPECT_EQ(found.why, GetParam().by_device ? refusal::none : refusal::out_of_reach);
     if (GetParam().by_device) {

@@ -19,7 +19,7 @@ struct replay {
         : from(port::open("pcap:" + file, {.mode = engine_mode::inline_worker})),
           queue(from, device::open("cpu"), {.packets = queue_packets}), everything(from, {}, flow_action::to(queue))
     {
-        played_kernel kernel(queue);
+        fake_kernel kernel(queue);
         for (bool last = false; !last;) {
             last = from.exhausted();
             for (const weftio_dev_packet& packet : kernel.receive()) {
@@ -88,7 +88,7 @@ TEST_F(Capture, IsNotExhaustedWhileNobodyWantsItOrTheQueueIsFull)
         from.turn();
     EXPECT_EQ(from.counters().received, 64u);
     EXPECT_FALSE(from.exhausted());
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     EXPECT_EQ(kernel.receive().size(), 64u);
     kernel.release(64);
     for (int turn = 0; turn < 10; ++turn)
@@ -102,7 +102,7 @@ TEST_F(Capture, HasFramesLongerThanAnMbuf)
     port from = port::open("pcap:" + file, {.mode = engine_mode::inline_worker});
     eth_rxq queue(from, device::open("cpu"), {.packets = 64, .max_packet_bytes = 9216});
     flow everything(from, {}, flow_action::to(queue));
-    weftio_dev_packet packet = played_kernel(queue).receive_one();
+    weftio_dev_packet packet = fake_kernel(queue).receive_one();
     EXPECT_EQ(packet.bytes, 9000u);
     EXPECT_TRUE(is_intact(packet));
 }
@@ -189,7 +189,7 @@ TEST_F(Capture, IsWrittenAndReadByOnePort)
         port both = port::open("pcap:rx=" + in + ",tx=" + out, {.mode = engine_mode::inline_worker});
         eth_rxq queue(both, device::open("cpu"));
         flow everything(both, {}, flow_action::to(queue));
-        EXPECT_EQ(played_kernel(queue).receive().size(), 5u);
+        EXPECT_EQ(fake_kernel(queue).receive().size(), 5u);
     }
     EXPECT_TRUE(std::filesystem::exists(out));
 }

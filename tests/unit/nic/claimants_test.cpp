@@ -59,7 +59,7 @@ class Claimants : public testing::Test {
     device cpu = device::open("cpu");
     eth_rxq queue{wire.get(), cpu};
     flow low_ports{wire.get(), {.destination_port = port_range{1, 9}}, flow_action::to(queue)};
-    played_kernel kernel{queue};
+    fake_kernel kernel{queue};
     port_claimant first{1000}, second{2000};
 };
 
@@ -102,7 +102,7 @@ TEST(ClaimantsOfAFullPort, LeaveTheHeadersOfPacketsThatWait)
     const device cpu = device::open("cpu");
     eth_rxq queue(wire.get(), cpu, {.packets = 64});
     const flow odd(wire.get(), {.destination_port = port_range{1, 9999}}, flow_action::to(queue));
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     port_claimant claimant(20000);
     software_nic(wire.get()).engines().receiver(0).admit(claimant);
     for (std::uint16_t number = 1; number <= 100; ++number) {

@@ -95,7 +95,7 @@ TEST_F(Conservation, CountsFramesWithoutAnEthernetHeader)
 }
 
 /// Looks at all packets that are held, and gives some of them back, the oldest first.
-testing::AssertionResult looks_and_gives_back(std::deque<weftio_dev_packet>& held, played_kernel& kernel,
+testing::AssertionResult looks_and_gives_back(std::deque<weftio_dev_packet>& held, fake_kernel& kernel,
                                               std::mt19937& random)
 {
     for (const weftio_dev_packet& packet : held)
@@ -124,7 +124,7 @@ TEST_P(FullQueue, NeverChangesASlotThatTheKernelHolds)
 {
     eth_rxq queue(port.get(), cpu, {.packets = depth, .verify_checksums = GetParam()});
     flow rule = all_to(queue);
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     std::deque<weftio_dev_packet> held;
     std::mt19937 random(1);
     for (int round = 0; round < 400; ++round) {
@@ -135,7 +135,7 @@ TEST_P(FullQueue, NeverChangesASlotThatTheKernelHolds)
     }
     EXPECT_GT(queue.counters().out_of_buffer, 0u);
     EXPECT_EQ(queue.counters().delivered + queue.counters().out_of_buffer, next_number);
-    EXPECT_TRUE(has_settled(port.counters(), next_number));
+    EXPECT_TRUE(all_accounted(port.counters(), next_number));
 }
 
 INSTANTIATE_TEST_SUITE_P(Checksums, FullQueue, testing::Values(false, true),
@@ -158,7 +158,7 @@ TEST_F(Conservation, DeliversEveryKindOfMbufInOrderWhereNothingIsVerified)
 {
     eth_rxq queue(port.get(), cpu, {.packets = depth, .max_packet_bytes = 512, .verify_checksums = false});
     flow rule = all_to(queue);
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     std::deque<weftio_dev_packet> held;
     std::mt19937 random(3);
     std::uint32_t expected = 0;
@@ -176,14 +176,14 @@ TEST_F(Conservation, DeliversEveryKindOfMbufInOrderWhereNothingIsVerified)
     EXPECT_EQ(expected, next_number);
     EXPECT_EQ(queue.counters().delivered, next_number);
     EXPECT_EQ(port.counters().copied_bytes, queue.counters().delivered_bytes);
-    EXPECT_TRUE(has_settled(port.counters(), next_number));
+    EXPECT_TRUE(all_accounted(port.counters(), next_number));
 }
 
 TEST_F(Conservation, WakesUpAFullQueueWithTheFirstSlotGivenBack)
 {
     eth_rxq queue(port.get(), cpu, {.packets = depth});
     flow rule = all_to(queue);
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     send(depth + 1);
     ASSERT_EQ(kernel.receive().size(), depth);
     kernel.release(1);
@@ -213,7 +213,7 @@ TEST_F(Conservation, AccountsForARandomMixToTheLastPacket)
     eth_rxq queue(port.get(), cpu, {.packets = depth, .max_packet_bytes = 128});
     flow udp(port.get(), {.ip_protocol = 17}, flow_action::to(queue));
     flow tcp(port.get(), {.ip_protocol = 6}, flow_action::drop());
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     std::mt19937 random(2);
     expectation expected;
     for (int i = 0; i < 5000; ++i) {
@@ -223,7 +223,7 @@ TEST_F(Conservation, AccountsForARandomMixToTheLastPacket)
     }
     port.run_dry();
     port_counters counters = port.counters();
-    EXPECT_TRUE(has_settled(counters, 5000));
+    EXPECT_TRUE(all_accounted(counters, 5000));
     EXPECT_EQ(queue.counters().delivered + queue.counters().out_of_buffer, expected.udp);
     EXPECT_EQ(udp.hits().packets, expected.udp + expected.too_long);
     EXPECT_EQ(dropped(counters, drop_reason::dropped_by_flow), expected.dropped);
@@ -277,7 +277,7 @@ class Holding : public testing::Test {
     injected_port port{{.mode = engine_mode::inline_worker, .hold_when_full = port_options::hold::on}};
     std::optional<eth_rxq> queue{std::in_place, port.get(), cpu, eth_rxq_options{.packets = depth}};
     std::optional<flow> rule{std::in_place, port.get(), flow_match{}, flow_action::to(*queue)};
-    played_kernel kernel{*queue};
+    fake_kernel kernel{*queue};
     std::uint32_t next_number = 0;
 };
 

@@ -20,7 +20,7 @@ TEST(PortCounters, AreOfOneMomentWhileEnginesWork)
     flow everything(port, {}, flow_action::to(queue));
     std::atomic<bool> ending{false};
     std::thread kernel([&] {
-        for (played_kernel kernel(queue); !ending;)
+        for (fake_kernel kernel(queue); !ending;)
             kernel.release(static_cast<std::uint32_t>(kernel.receive().size()));
     });
     auto look_often = [&] {
@@ -54,7 +54,7 @@ class ByteCount : public testing::Test {
         port.run_dry();
         EXPECT_EQ(dropped(port.counters(), reason), wanted);
         EXPECT_EQ(port.counters().received_bytes, sent_bytes);
-        EXPECT_TRUE(has_settled(port.counters(), sent_packets));
+        EXPECT_TRUE(all_accounted(port.counters(), sent_packets));
     }
 
     device cpu = device::open("cpu");
@@ -101,11 +101,11 @@ class waiting_copies final : public devices::copy_queue {
     void fill(void*, std::uint32_t, std::size_t) noexcept override {}
     bool failed() const noexcept override { return false; }
     void mark(std::uint32_t number) noexcept override { marked_ = number; }
-    std::uint32_t landed() const noexcept override { return landed_; }
-    void land() { landed_ = marked_; }
+    std::uint32_t completed() const noexcept override { return completed_; }
+    void complete_all() { completed_ = marked_; }
 
  private:
-    std::uint32_t marked_ = 0, landed_ = 0;
+    std::uint32_t marked_ = 0, completed_ = 0;
 };
 
 /// A queue whose packets are copied on, in memory of the test.
@@ -164,11 +164,11 @@ TEST_F(CopiedOn, IsHeldUntilItHasLanded)
     EXPECT_EQ(port.counters().held, 10u);
     EXPECT_EQ(port.counters().delivered, 0u);
     EXPECT_TRUE(conserves(port.counters()));
-    copies->land();
+    copies->complete_all();
     port.get().turn();
     EXPECT_EQ(port.counters().delivered, 10u);
     EXPECT_EQ(engines().receiver(0).queue(number).delivered_bytes.value(), 600u);
-    EXPECT_TRUE(has_settled(port.counters(), 10));
+    EXPECT_TRUE(all_accounted(port.counters(), 10));
 }
 
 TEST_F(CopiedOn, IsDroppedWithTheLifeOfItsQueue)
@@ -179,9 +179,9 @@ TEST_F(CopiedOn, IsDroppedWithTheLifeOfItsQueue)
     EXPECT_EQ(dropped(port.counters(), drop_reason::queue_closed), 10u);
     arrive(5);
     EXPECT_EQ(port.counters().held, 5u);
-    copies->land();
+    copies->complete_all();
     port.get().turn();
-    EXPECT_TRUE(has_settled(port.counters(), 15));
+    EXPECT_TRUE(all_accounted(port.counters(), 15));
     EXPECT_EQ(port.counters().delivered, 5u);
 }
 

@@ -20,7 +20,7 @@ class Delivery : public testing::Test {
     injected_port port;
     eth_rxq queue{port.get(), cpu};
     flow everything{port.get(), {}, flow_action::to(queue)};
-    played_kernel kernel{queue};
+    fake_kernel kernel{queue};
 };
 
 TEST_F(Delivery, GivesEveryByteOfAFrame)
@@ -77,9 +77,9 @@ TEST_F(Delivery, TellsTheTimeOfTheBurstWhereTheDriverGivesNone)
     };
     constexpr std::uint64_t second = 1'000'000'000; // more than the engine's clock may differ
     std::uint64_t before = now_ns();
-    std::uint64_t told = deliver(numbered_frame(1)).timestamp_ns;
-    EXPECT_GE(told, before - second);
-    EXPECT_LE(told, now_ns() + second);
+    std::uint64_t reported = deliver(numbered_frame(1)).timestamp_ns;
+    EXPECT_GE(reported, before - second);
+    EXPECT_LE(reported, now_ns() + second);
 }
 
 TEST_F(Delivery, SaysWhichTagTheDriverHasStripped)
@@ -230,7 +230,7 @@ TEST_P(Checksums, AreTheDriversWhereTheQueueDoesNotVerify)
     rte_mbuf* mbuf = port.make(GetParam().frame);
     mbuf->ol_flags |= GetParam().driver_flags;
     ASSERT_TRUE(port.send(mbuf));
-    EXPECT_EQ(played_kernel(unverified).receive_one().flags, GetParam().driver_flags ? GetParam().good : 0);
+    EXPECT_EQ(fake_kernel(unverified).receive_one().flags, GetParam().driver_flags ? GetParam().good : 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Frames, Checksums, testing::ValuesIn(checksum_cases()),
@@ -250,7 +250,7 @@ TEST(ReceiveSideScaling, SpreadsByTheHashThatThePacketTells)
         std::uint32_t hash = nic::soft::rss_hash(net::parse(frame, {}), rss_key::standard);
         std::size_t expected = hash % 128 % 3;
         ASSERT_TRUE(port.send(frame));
-        weftio_dev_packet packet = played_kernel(queues[expected]).receive_one();
+        weftio_dev_packet packet = fake_kernel(queues[expected]).receive_one();
         EXPECT_EQ(packet.rss_hash, hash);
         EXPECT_TRUE(packet.flags & WEFTIO_DEV_PACKET_RSS_HASH);
         ++arrived[expected];
@@ -266,7 +266,7 @@ TEST(ReceiveSideScaling, TellsNoHashWhereNoneWasMade)
     eth_rxq first(port.get(), cpu), second(port.get(), cpu);
     flow spread(port.get(), {}, flow_action::rss({&second, &first}));
     ASSERT_TRUE(port.send(numbered_frame(5))); // not IP: to the first queue of the rule
-    weftio_dev_packet packet = played_kernel(second).receive_one();
+    weftio_dev_packet packet = fake_kernel(second).receive_one();
     EXPECT_EQ(packet.flags, 0u);
     EXPECT_EQ(packet.rss_hash, 0u);
 }

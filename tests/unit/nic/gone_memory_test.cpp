@@ -43,7 +43,7 @@ TEST_P(GoneSlots, StopTheirQueueOnly)
     const flow rule(port.get(), GetParam().all_to_it ? flow_match{} : flow_match{.ether_type = 0x88b5},
                     flow_action::to(queue), 1);
     const flow rest(port.get(), {}, flow_action::to(neighbor), 9);
-    played_kernel kernel(queue), beside(neighbor);
+    fake_kernel kernel(queue), beside(neighbor);
     for (std::uint32_t number = 0; number < 10; ++number)
         ASSERT_TRUE(port.send(numbered_frame(number, 60 + 40 * number)));
     port.run_dry();
@@ -60,7 +60,7 @@ TEST_P(GoneSlots, StopTheirQueueOnly)
     EXPECT_EQ(queue.counters().delivered, 10u);
     EXPECT_EQ(dropped(port.counters(), drop_reason::queue_closed), 10u);
     EXPECT_EQ(neighbor.counters().delivered, GetParam().all_to_it ? 0u : 1u);
-    EXPECT_TRUE(has_settled(port.counters(), GetParam().all_to_it ? 20 : 21));
+    EXPECT_TRUE(all_accounted(port.counters(), GetParam().all_to_it ? 20 : 21));
     EXPECT_THAT(lines, testing::Contains(testing::HasSubstr("memory of its slots was unmapped")));
     EXPECT_EQ(std::ranges::count_if(lines, [](const std::string& line) { return line.find("slots") != line.npos; }), 1);
     fleeting.come_back();

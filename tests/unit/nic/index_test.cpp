@@ -1,8 +1,8 @@
 // Indices run freely: round the ring, round the 16 bits of the doorbell record, round 32 bits.
 #include <thread>
 
+#include "fake_nic.hpp"
 #include "injected_port.hpp"
-#include "played_nic.hpp"
 
 namespace weftio::test {
 namespace {
@@ -13,7 +13,7 @@ TEST(ReceiveIndices, GoRoundTheDoorbellRecordManyTimes)
     injected_port port;
     eth_rxq queue(port.get(), cpu, {.packets = 64, .max_packet_bytes = 64});
     flow everything(port.get(), {}, flow_action::to(queue));
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     constexpr std::uint32_t total = 65536 * 4 + 1000;
     std::uint32_t sent = 0, seen = 0;
     while (seen < total) {
@@ -33,7 +33,7 @@ TEST(ReceiveIndices, GoRoundTheDoorbellRecordWithTheDeepestRing)
     injected_port port({.mode = engine_mode::inline_worker, .hold_when_full = port_options::hold::on});
     eth_rxq queue(port.get(), cpu, {.packets = 32768, .max_packet_bytes = 64});
     flow everything(port.get(), {}, flow_action::to(queue));
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     std::uint32_t sent = 0, seen = 0;
     for (std::uint32_t filling = 32768; sent < 32768 * 5; filling = 32768) {
         for (; filling != 0; --filling) { // to the brim, so that record - filled is 0 and 32768 in turn
@@ -54,7 +54,7 @@ class ReceiveIndicesNearTheirEnd : public testing::TestWithParam<std::uint32_t> 
 
 TEST_P(ReceiveIndicesNearTheirEnd, WrapWithoutLosingAPacket)
 {
-    played_nic nic(device::open("cpu"), 64, GetParam());
+    fake_nic nic(device::open("cpu"), 64, GetParam());
     constexpr std::uint32_t total = 20000;
     bool all_published = false;
     std::thread network([&] { all_published = nic.publish(total); });
@@ -68,9 +68,11 @@ TEST_P(ReceiveIndicesNearTheirEnd, WrapWithoutLosingAPacket)
             weftio_dev_packet packet{};
             std::uint32_t index = GetParam() + seen + i;
             bool there = first + i == index && weftio_dev_eth_rxq_packet(rxq, index, &packet) == WEFTIO_DEV_OK;
-            wrong += !there || packet.timestamp_ns != index ||
-                     *reinterpret_cast<std::uint32_t*>(packet.address) != index ||
-                     *reinterpret_cast<std::uint32_t*>(packet.address + packet.bytes - 4) != ~index;
+            wrong +=
+                !there || packet.bytes != fake_nic::bytes_of(index) ||
+                packet.timestamp_ns != fake_nic::time_ns_of(index) ||
+                *reinterpret_cast<std::uint32_t*>(packet.address) != fake_nic::first_word_of(index) ||
+                *reinterpret_cast<std::uint32_t*>(packet.address + packet.bytes - 4) != fake_nic::last_word_of(index);
         }
         seen += count;
         EXPECT_EQ(weftio_dev_eth_rxq_release(rxq, first, count), WEFTIO_DEV_OK);
@@ -87,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(From, ReceiveIndicesNearTheirEnd,
 
 TEST(ReceiveRing, ShowsNothingOfAPassThatIsStillToCome)
 {
-    played_nic nic(device::open("cpu"), 64, 0xffffffc0u);
+    fake_nic nic(device::open("cpu"), 64, 0xffffffc0u);
     ASSERT_TRUE(nic.publish(64));
     std::uint32_t count = 0, first = 0;
     ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(nic.handle(), 64, 0, &count, &first), WEFTIO_DEV_OK);
@@ -99,7 +101,7 @@ TEST(ReceiveRing, ShowsNothingOfAPassThatIsStillToCome)
 
 TEST(ReceiveRing, RefusesToReleaseWhatIsNotHeld)
 {
-    played_nic nic(device::open("cpu"), 64, 0xfffffff0u);
+    fake_nic nic(device::open("cpu"), 64, 0xfffffff0u);
     weftio_dev_eth_rxq* rxq = nic.handle();
     ASSERT_TRUE(nic.publish(40));
     std::uint32_t count = 0, first = 0;
@@ -108,9 +110,9 @@ TEST(ReceiveRing, RefusesToReleaseWhatIsNotHeld)
     EXPECT_EQ(weftio_dev_eth_rxq_release(rxq, first + 1, 1), WEFTIO_DEV_OUT_OF_ORDER);
     EXPECT_EQ(weftio_dev_eth_rxq_release(rxq, first, 33), WEFTIO_DEV_INVALID_ARGUMENT);
     EXPECT_EQ(weftio_dev_eth_rxq_release(rxq, first, 0xffffffffu), WEFTIO_DEV_INVALID_ARGUMENT);
-    EXPECT_EQ(nic.room(), 24u);
+    EXPECT_EQ(nic.free_slots(), 24u);
     EXPECT_EQ(weftio_dev_eth_rxq_release(rxq, first, 32), WEFTIO_DEV_OK);
-    EXPECT_EQ(nic.room(), 56u);
+    EXPECT_EQ(nic.free_slots(), 56u);
     EXPECT_EQ(weftio_dev_eth_rxq_release(rxq, first, 1), WEFTIO_DEV_OUT_OF_ORDER);
 }
 

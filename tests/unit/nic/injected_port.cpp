@@ -122,7 +122,7 @@ void stamp(rte_mbuf& mbuf, std::uint64_t driver_time)
     mbuf.ol_flags |= timestamp_flag;
 }
 
-std::vector<weftio_dev_packet> played_kernel::receive(std::uint32_t most)
+std::vector<weftio_dev_packet> fake_kernel::receive(std::uint32_t most)
 {
     std::uint32_t count = 0, first = 0;
     EXPECT_EQ(weftio_dev_eth_rxq_receive_thread(rxq_, most, 1, &count, &first), WEFTIO_DEV_OK);
@@ -132,7 +132,7 @@ std::vector<weftio_dev_packet> played_kernel::receive(std::uint32_t most)
     return packets;
 }
 
-weftio_dev_packet played_kernel::receive_one()
+weftio_dev_packet fake_kernel::receive_one()
 {
     std::vector<weftio_dev_packet> packets = receive(1);
     if (packets.size() == 1)
@@ -142,7 +142,7 @@ weftio_dev_packet played_kernel::receive_one()
     return {.address = nothing, .bytes = 0, .flags = 0, .timestamp_ns = 0, .rss_hash = 0, .vlan_tci = 0};
 }
 
-void played_kernel::release(std::uint32_t count)
+void fake_kernel::release(std::uint32_t count)
 {
     EXPECT_EQ(weftio_dev_eth_rxq_release(rxq_, rxq_->released, count), WEFTIO_DEV_OK);
 }
@@ -178,7 +178,7 @@ testing::AssertionResult conserves(const port_counters& counters)
                                                       counters.dropped_total());
 }
 
-testing::AssertionResult has_settled(const port_counters& counters, std::uint64_t sent)
+testing::AssertionResult all_accounted(const port_counters& counters, std::uint64_t sent)
 {
     if (counters.received == sent && counters.held == 0)
         return conserves(counters);

@@ -60,9 +60,9 @@ class injected_port {
 void stamp(rte_mbuf& mbuf, std::uint64_t driver_time);
 
 /// A fake kernel: uses a queue by the device functions from the test's thread.
-class played_kernel {
+class fake_kernel {
  public:
-    explicit played_kernel(const eth_rxq& queue) : rxq_(queue.handle()) {}
+    explicit fake_kernel(const eth_rxq& queue) : rxq_(queue.handle()) {}
 
     /// Receives the packets that have arrived, at most `most` (0: all). Does not wait; in inline mode it runs the
     /// engine.
@@ -90,7 +90,7 @@ bool is_intact(const weftio_dev_packet& packet);
 /// Whether every received packet is counted: received = delivered + held + dropped.
 testing::AssertionResult conserves(const port_counters& counters);
 /// Whether `sent` packets have been received, all are counted, and none is held any more.
-testing::AssertionResult has_settled(const port_counters& counters, std::uint64_t sent);
+testing::AssertionResult all_accounted(const port_counters& counters, std::uint64_t sent);
 std::uint64_t dropped(const port_counters& counters, drop_reason reason);
 
 } // namespace weftio::test

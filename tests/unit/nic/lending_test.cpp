@@ -36,7 +36,7 @@ class Lending : public testing::Test {
     /// Takes all that comes; the numbers must follow each other, those of `skipped_type` left out.
     static std::uint32_t drain(port& from, eth_rxq& queue, bool every_third_is_missing)
     {
-        played_kernel kernel(queue);
+        fake_kernel kernel(queue);
         std::uint32_t received = 0, expected = 0;
         for (bool last = false; !last;) {
             last = from.exhausted();
@@ -84,7 +84,7 @@ TEST_F(Lending, NeverChangesAPacketThatIsNotReleased)
     while (!from.exhausted())
         from.turn();
     EXPECT_EQ(dropped(from.counters(), drop_reason::out_of_buffer), 1000u - depth);
-    std::vector<weftio_dev_packet> held = played_kernel(queue).receive();
+    std::vector<weftio_dev_packet> held = fake_kernel(queue).receive();
     ASSERT_EQ(held.size(), depth);
     for (std::uint32_t number = 0; number < depth; ++number)
         EXPECT_EQ(content(held[number]), mixed_records(depth)[number].bytes);
@@ -100,7 +100,7 @@ TEST_F(Lending, DoesNotMakeANeighborWaitForALenderThatReleasesNothing)
         from.turn();
     EXPECT_EQ(lender.counters().delivered, depth);
     EXPECT_EQ(neighbor.counters().delivered, 2000u);
-    for (const weftio_dev_packet& packet : played_kernel(neighbor).receive())
+    for (const weftio_dev_packet& packet : fake_kernel(neighbor).receive())
         EXPECT_TRUE(is_intact(packet));
     EXPECT_TRUE(conserves(from.counters()));
 }
@@ -110,7 +110,7 @@ TEST_F(Lending, CopiesWhereSlotsAreTooShortForTheDriver)
     port from = open({{1'700'000'000, 0, numbered_frame(0, 200)}});
     eth_rxq queue(from, cpu, {.packets = depth, .max_packet_bytes = 512});
     flow everything(from, {}, flow_action::to(queue));
-    EXPECT_TRUE(is_intact(played_kernel(queue).receive_one()));
+    EXPECT_TRUE(is_intact(fake_kernel(queue).receive_one()));
     EXPECT_EQ(from.counters().copied_bytes, 200u);
 }
 
@@ -142,14 +142,14 @@ class LentSlotsInHand : public Lending {
     /// Lets the packet that waits go on.
     void release_neighbor()
     {
-        played_kernel kernel(neighbor);
+        fake_kernel kernel(neighbor);
         EXPECT_EQ(kernel.receive(depth).size(), depth);
         kernel.release(depth);
     }
     /// Reads to the end; everything behind the one that waited must come to `queue`, whole and in order.
     void expect_the_rest_in(eth_rxq& queue)
     {
-        played_kernel kernel(queue);
+        fake_kernel kernel(queue);
         std::uint32_t expected = waiting + 1;
         for (bool last = false; !last; kernel.release(kernel.held())) {
             last = from.exhausted();

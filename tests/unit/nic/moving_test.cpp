@@ -64,7 +64,7 @@ class ordered_kernel {
  private:
     void run(const std::stop_token& end)
     {
-        played_kernel kernel(queue_);
+        fake_kernel kernel(queue_);
         while (!end.stop_requested()) {
             std::vector<weftio_dev_packet> packets = kernel.receive();
             for (const weftio_dev_packet& packet : packets)
@@ -122,7 +122,7 @@ TEST_P(Moving, LosesDoublesAndReordersNothing)
     EXPECT_EQ(receiver.wrong(), 0u);
     EXPECT_EQ(everything.hits().packets, sent);
     EXPECT_EQ(in.counters().delivered, sent);
-    EXPECT_TRUE(has_settled(port.counters(), sent));
+    EXPECT_TRUE(all_accounted(port.counters(), sent));
 }
 
 TEST_P(Moving, GoesOnBesideResetsAndQueuesThatEnd)
@@ -253,7 +253,7 @@ TEST_F(MovedQueue, TakesWhatIsOnItsWayWithItOrStays)
         port.run_dry();
     };
     auto drain = [&](const eth_rxq& queue) {
-        played_kernel kernel(queue);
+        fake_kernel kernel(queue);
         for (std::uint32_t next = 0; next < slots + 700;) {
             std::vector<weftio_dev_packet> packets = kernel.receive();
             ASSERT_FALSE(packets.empty());
@@ -278,7 +278,7 @@ TEST(MovedLender, TakesItsSlotsAlong)
     device cpu = device::open("cpu");
     port port = port::open("net_null_moved,size=64", {.mode = engine_mode::inline_worker, .engines = 2});
     eth_rxq queue(port, cpu, {.packets = 64, .engine = 0});
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     flow everything(port, {}, flow_action::to(queue));
     for (unsigned move = 0; move < 100; ++move) {
         queue.move_to(move % 2);

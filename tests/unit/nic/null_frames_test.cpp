@@ -24,7 +24,7 @@ TEST(NullFrames, ThatFillABufferArriveWhole)
     port port = port::open("net_null4,size=2048,copy=1", {.mode = engine_mode::inline_worker});
     eth_rxq queue(port, cpu, {.packets = 64, .max_packet_bytes = 2048});
     flow everything(port, {}, flow_action::to(queue));
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     for (std::uint32_t round = 0; round < 4; ++round) {
         std::vector<weftio_dev_packet> packets = kernel.receive();
         ASSERT_EQ(packets.size(), 64u);

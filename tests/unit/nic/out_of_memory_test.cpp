@@ -73,7 +73,7 @@ class no_copies final : public devices::copy_queue {
     void fill(void*, std::uint32_t, std::size_t) noexcept override {}
     bool failed() const noexcept override { return false; }
     void mark(std::uint32_t) noexcept override {}
-    std::uint32_t landed() const noexcept override { return 0; }
+    std::uint32_t completed() const noexcept override { return 0; }
 };
 
 TEST(OutOfMemory, AtAnyPointOfAResetLeavesAQueueWhosePacketsAreCopiedOnAsItWas)

@@ -292,13 +292,13 @@ TEST(InterfacePort, SaysWhyItFallsBackToAfPacket)
         set_log_sink([&](log_level, std::string_view line) { lines.emplace_back(line); });
         EXPECT_EQ(driver_now(), "net_af_packet");
         set_log_sink({});
-        const auto told = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+        const auto logged = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
             return line.find("falling back to net_af_packet") != std::string::npos;
         });
-        ASSERT_NE(told, lines.end());
-        EXPECT_TRUE(told->starts_with("weftio: port iface:v1: net_af_xdp")) << *told;
-        EXPECT_NE(told->find(" failed ("), std::string::npos) << *told; // why, as an error would say it
-        EXPECT_EQ(told->rfind("weftio: "), 0u) << *told;
+        ASSERT_NE(logged, lines.end());
+        EXPECT_TRUE(logged->starts_with("weftio: port iface:v1: net_af_xdp")) << *logged;
+        EXPECT_NE(logged->find(" failed ("), std::string::npos) << *logged; // why, as an error would say it
+        EXPECT_EQ(logged->rfind("weftio: "), 0u) << *logged;
     });
 }
 
@@ -310,7 +310,7 @@ std::uint32_t cross(const port& from, const port& to, std::uint32_t count)
     buf_arr frames(from, cpu, {.count = 32, .buffer_bytes = 60});
     eth_rxq in(to, cpu);
     flow numbered(to, {.ether_type = 0x88b5}, flow_action::to(in));
-    played_kernel kernel(in);
+    fake_kernel kernel(in);
     for (std::uint32_t at = 0; at < 32; ++at)
         std::ranges::copy(numbered_frame(at), static_cast<std::uint8_t*>(frames.cpu_address(at)));
     std::uint32_t came = 0;
@@ -333,12 +333,12 @@ std::uint32_t cross(const port& from, const port& to, std::uint32_t count)
 TEST(InterfacePort, DeliversMoreThanItsPoolHoldsToAThreadThatDpdkDoesNotKnow)
 {
     in_own_network("ports on interfaces", [] {
-        port far = port::open("net_af_packet7,iface=v0", {.mode = engine_mode::inline_worker});
+        port peer = port::open("net_af_packet7,iface=v0", {.mode = engine_mode::inline_worker});
         port near = port::open("iface:v1", {.mode = engine_mode::inline_worker});
         if (near.driver() != "net_af_xdp")
             GTEST_SKIP() << "missed: a long stream through af_xdp; it is unavailable here";
         std::uint32_t came = 0;
-        std::thread([&] { came = cross(far, near, 40'000); }).join();
+        std::thread([&] { came = cross(peer, near, 40'000); }).join();
         EXPECT_EQ(came, 40'000u);
     });
 }
@@ -346,12 +346,12 @@ TEST(InterfacePort, DeliversMoreThanItsPoolHoldsToAThreadThatDpdkDoesNotKnow)
 TEST(InterfacePort, OpenedAgainReceivesAndSends)
 {
     in_own_network("ports on interfaces", [] {
-        port far = port::open("net_af_packet7,iface=v0", {.mode = engine_mode::inline_worker});
+        port peer = port::open("net_af_packet7,iface=v0", {.mode = engine_mode::inline_worker});
         for (const char* spec : {"iface:v1", "net_af_packet8,iface=v1", "iface:v1"})
             for (int time = 0; time < 3; ++time) {
                 port near = port::open(spec, {.mode = engine_mode::inline_worker});
-                ASSERT_EQ(cross(far, near, 3200), 3200u) << near.driver() << ", opened " << time << " times before";
-                ASSERT_EQ(cross(near, far, 3200), 3200u) << near.driver() << ", opened " << time << " times before";
+                ASSERT_EQ(cross(peer, near, 3200), 3200u) << near.driver() << ", opened " << time << " times before";
+                ASSERT_EQ(cross(near, peer, 3200), 3200u) << near.driver() << ", opened " << time << " times before";
             }
     });
 }
@@ -359,9 +359,9 @@ TEST(InterfacePort, OpenedAgainReceivesAndSends)
 TEST(InterfacePort, CopiesNothingOnAfPacketWhileSlotsAreFree)
 {
     in_own_network("ports on interfaces", [] {
-        port far = port::open("net_af_packet7,iface=v0", {.mode = engine_mode::inline_worker});
+        port peer = port::open("net_af_packet7,iface=v0", {.mode = engine_mode::inline_worker});
         port near = port::open("net_af_packet8,iface=v1", {.mode = engine_mode::inline_worker});
-        EXPECT_EQ(cross(far, near, 3200), 3200u);
+        EXPECT_EQ(cross(peer, near, 3200), 3200u);
         EXPECT_EQ(near.counters().copied_bytes, 0u);
     });
 }

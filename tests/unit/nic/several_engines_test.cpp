@@ -106,7 +106,7 @@ TEST_F(TwoEngines, HoldWhatIsOnItsWayFromOneToTheOther)
     run_dry(0);
     EXPECT_EQ(port.counters().held, 0u);
     EXPECT_EQ(port.counters().received_bytes, 600u);
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     std::uint32_t next = 0;
     for (const weftio_dev_packet& packet : kernel.receive()) {
         EXPECT_TRUE(is_intact(packet));
@@ -119,7 +119,7 @@ TEST_F(TwoEngines, TellAQueueTheSameOfAPacketWhereverItArrived)
 {
     eth_rxq queue(port.get(), cpu, {.engine = 0});
     flow rule(port.get(), {.ip_protocol = 17}, flow_action::rss({&queue}));
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     weftio_dev_packet packets[2];
     for (unsigned arrived = 0; arrived < 2; ++arrived) {
         rte_mbuf* mbuf = port.make(frames::udp4(1000, 2000));
@@ -226,7 +226,7 @@ TEST(HeldInboxes, LoseNothingAndKeepTheOrder)
     injected_port port({.mode = engine_mode::inline_worker, .engines = 2, .hold_when_full = port_options::hold::on});
     eth_rxq queue(port.get(), cpu, {.packets = depth, .engine = 0});
     flow rule(port.get(), {}, flow_action::to(queue));
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     constexpr std::uint32_t sent = 3000; // more than the inbox holds
     for (std::uint32_t number = 0; number < sent; ++number)
         ASSERT_TRUE(port.send(numbered_frame(number), 1));
@@ -240,7 +240,7 @@ TEST(HeldInboxes, LoseNothingAndKeepTheOrder)
         kernel.release(static_cast<std::uint32_t>(packets.size()));
         ASSERT_TRUE(conserves(port.counters()));
     }
-    EXPECT_TRUE(has_settled(port.counters(), sent));
+    EXPECT_TRUE(all_accounted(port.counters(), sent));
     EXPECT_EQ(port.counters().dropped_total(), 0u);
 }
 
@@ -330,7 +330,7 @@ class receiving_kernel {
  private:
     void run(const std::stop_token& end)
     {
-        played_kernel kernel(queue_);
+        fake_kernel kernel(queue_);
         while (!end.stop_requested()) {
             std::vector<weftio_dev_packet> packets = kernel.receive();
             for (const weftio_dev_packet& packet : packets)
@@ -383,7 +383,7 @@ TEST_P(ManyEngines, SpreadFlowsOverQueuesOfAllAndLoseNothing)
     EXPECT_TRUE(eventually([&] { return delivered() > 5000; }));
     const std::uint64_t sent = sending.stop();
     eventually([&] { return port.counters().received == sent && port.counters().held == 0; });
-    EXPECT_TRUE(has_settled(port.counters(), sent));
+    EXPECT_TRUE(all_accounted(port.counters(), sent));
     EXPECT_EQ(delivered(), sent);
     std::uint64_t seen = 0;
     std::set<std::uint16_t> flows;
@@ -424,7 +424,7 @@ TEST_P(ManyEngines, LetQueuesRulesAndKeysComeAndGoWhileTheyWork)
     second.join();
     const std::uint64_t sent = sending.stop();
     eventually([&] { return port.counters().received == sent && port.counters().held == 0; });
-    EXPECT_TRUE(has_settled(port.counters(), sent));
+    EXPECT_TRUE(all_accounted(port.counters(), sent));
 }
 
 TEST_P(ManyEngines, NeedNoKernelAndMayBeDrivenByOneThread)
@@ -452,10 +452,10 @@ TEST(EndlessEngines, AccountForEveryPacket)
     device cpu = device::open("cpu");
     port port = port::open("net_null_endless,size=64", {.engines = 4});
     {
-        eth_rxq near(port, cpu, {.engine = 0}), far(port, cpu, {.engine = 3});
-        flow rule(port, {}, flow_action::to(far), 1);
-        EXPECT_TRUE(eventually([&] { return far.counters().out_of_buffer > 10000; }));
-        flow first(port, {}, flow_action::to(near), 0);
+        eth_rxq first_engine_queue(port, cpu, {.engine = 0}), last_engine_queue(port, cpu, {.engine = 3});
+        flow rule(port, {}, flow_action::to(last_engine_queue), 1);
+        EXPECT_TRUE(eventually([&] { return last_engine_queue.counters().out_of_buffer > 10000; }));
+        flow first(port, {}, flow_action::to(first_engine_queue), 0);
         EXPECT_TRUE(eventually([&] { return port.counters().received > 50000; }));
         EXPECT_TRUE(conserves(port.counters()));
         port_counters counters;
@@ -469,7 +469,7 @@ TEST(EndlessEngines, AccountForEveryPacket)
         EXPECT_EQ(hits, counters.received);
     }
     EXPECT_TRUE(eventually([&] { return port.counters().held == 0; }));
-    EXPECT_TRUE(has_settled(port.counters(), port.counters().received));
+    EXPECT_TRUE(all_accounted(port.counters(), port.counters().received));
 }
 
 } // namespace

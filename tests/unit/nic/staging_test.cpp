@@ -43,8 +43,8 @@ TEST_F(Staging, PublishesInOrderAndOnlyWhatHasLanded)
     EXPECT_EQ(staging_.turn().packets, 0u);
     EXPECT_THAT(published(), testing::Each(0u));
     EXPECT_EQ(staging_.turn().packets, 0u) << "it was not copied yet";
-    copies_->land();
-    const staging::landing landed = staging_.turn();
+    copies_->complete_all();
+    const staging::delivery landed = staging_.turn();
     EXPECT_EQ(landed.packets, 2u);
     EXPECT_EQ(landed.bytes, 80u);
     EXPECT_THAT(published(), testing::ElementsAre(100, 101));
@@ -76,7 +76,7 @@ TEST_F(Staging, GathersWhatComesWhileTwoBatchesAreUnderWay)
     add(3, 10);
     staging_.turn();
     EXPECT_EQ(copies_->marks.size(), 2u);
-    copies_->land();
+    copies_->complete_all();
     EXPECT_EQ(staging_.turn().packets, 2u);
     ASSERT_EQ(copies_->copies.size(), 1u) << "what came meanwhile is one batch";
     EXPECT_EQ(copies_->copies[0].shape.count, 2u);
@@ -92,7 +92,7 @@ TEST_F(Staging, GoesOnBehindTheEndOfItsRing)
             add(slot, stride - zeroed);
         staging_.turn();
         EXPECT_EQ(copies_->copies.size(), 1u);
-        copies_->land();
+        copies_->complete_all();
         ASSERT_EQ(staging_.turn().packets, 13u);
         EXPECT_EQ(published_.front(), 100u);
         EXPECT_EQ(published_[12], 112u);

@@ -45,7 +45,7 @@ class Traffic : public testing::Test {
     {
         flow rest(port.get(), {}, flow_action::drop(), 99);
         eventually([&] { return port.counters().received == sent && port.counters().held == 0; });
-        EXPECT_TRUE(has_settled(port.counters(), sent));
+        EXPECT_TRUE(all_accounted(port.counters(), sent));
     }
 
     device cpu = device::open("cpu");
@@ -59,7 +59,7 @@ TEST_F(Traffic, FlowsWhileQueuesComeAndGo)
     for (int round = 0; round < 100; ++round) {
         eth_rxq queue(port.get(), cpu, {.packets = 64, .max_packet_bytes = 512});
         flow rule(port.get(), numbered, flow_action::to(queue));
-        played_kernel kernel(queue);
+        fake_kernel kernel(queue);
         EXPECT_TRUE(eventually([&] { return queue.counters().delivered > 0; }));
         for (const weftio_dev_packet& packet : kernel.receive())
             EXPECT_TRUE(is_intact(packet));
@@ -113,7 +113,7 @@ TEST_F(Traffic, FlowsWhileRulesComeAndGo)
     traffic sending(port);
     std::atomic<bool> ending{false};
     std::thread reader([&] {
-        played_kernel kernel(queue);
+        fake_kernel kernel(queue);
         while (!ending) {
             for (const weftio_dev_packet& packet : kernel.receive())
                 EXPECT_TRUE(is_intact(packet));
@@ -137,7 +137,7 @@ TEST_F(Traffic, IsDroppedAndCountedWhileAKernelIsSlowAndNoHeldSlotChanges)
     eth_rxq queue(port.get(), cpu, {.packets = 64, .max_packet_bytes = 512});
     flow rule(port.get(), numbered, flow_action::to(queue));
     traffic sending(port);
-    played_kernel kernel(queue);
+    fake_kernel kernel(queue);
     std::uint64_t received = 0;
     for (int round = 0; round < 60; ++round) {
         std::vector<weftio_dev_packet> packets = kernel.receive();
@@ -160,7 +160,7 @@ TEST_F(Traffic, FlowsPastAKernelThatWritesNonsenseToItsDoorbellRecord)
     flow udp(port.get(), {.ip_protocol = 17}, flow_action::to(mad));
     flow rest(port.get(), numbered, flow_action::to(sane));
     traffic sending(port);
-    played_kernel kernel(sane);
+    fake_kernel kernel(sane);
     std::mt19937 random(5);
     for (std::uint64_t seen = 0; seen < 5000;) {
         weftio_store_release_sys_u32(mad.handle()->dbrec, static_cast<std::uint32_t>(random()));

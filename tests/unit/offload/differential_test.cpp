@@ -13,7 +13,7 @@ namespace {
 struct side {
     explicit side(const device& cpu) : a(world.get(), cpu), b(world.get(), cpu) {}
 
-    std::vector<bytes> take_from(played_kernel& kernel)
+    std::vector<bytes> take_from(fake_kernel& kernel)
     {
         std::vector<bytes> all;
         const std::vector<weftio_dev_packet> packets = kernel.receive();
@@ -40,7 +40,7 @@ struct side {
 
     offload_world world;
     eth_rxq a, b;
-    played_kernel of_a{a}, of_b{b};
+    fake_kernel of_a{a}, of_b{b};
     std::vector<flow> rules;
 };
 

@@ -340,7 +340,7 @@ TEST(OffloadUnderTraffic, LosesNoPacketWhileARuleGoesToTheEngineAndBack)
     EXPECT_EQ(everything.where(), by_driver);
     sends = {};
     asks = {};
-    EXPECT_TRUE(eventually([&] { return bool(has_settled(world.get().counters(), sent - driver.dropped())); }));
+    EXPECT_TRUE(eventually([&] { return bool(all_accounted(world.get().counters(), sent - driver.dropped())); }));
     const std::uint64_t before = everything.hits().packets;
     world.arrive(udp4(1, 7), 100);
     EXPECT_EQ(everything.hits().packets, before + 100);

@@ -15,9 +15,9 @@ TEST(PacketsReport, AnswerTimesAreThoseOfTheirBuckets)
     for (std::uint64_t ns = 1; ns < 1'000'000'000; ns = ns * 5 / 4 + 1) {
         packets_counters counters{};
         ++counters.times[time_bucket(ns)];
-        const double told = answer_time(counters, 50).value();
-        EXPECT_GE(told, static_cast<double>(ns)) << "the upper end of its bucket";
-        EXPECT_LE(told, std::max(1.26 * static_cast<double>(ns), 320.0));
+        const double reported = answer_time(counters, 50).value();
+        EXPECT_GE(reported, static_cast<double>(ns)) << "the upper end of its bucket";
+        EXPECT_LE(reported, std::max(1.26 * static_cast<double>(ns), 320.0));
     }
     EXPECT_FALSE(answer_time(packets_counters{}, 50));
 }

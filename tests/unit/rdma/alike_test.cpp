@@ -50,7 +50,7 @@ void send_into(two_ends& ends, std::size_t room)
 }
 void write_with_immediate(two_ends& ends)
 {
-    post(ends, WEFTIO_OPCODE_RDMA_WRITE_IMMEDIATE, {ends.memory(1).far(0), ours(ends)}, 7);
+    post(ends, WEFTIO_OPCODE_RDMA_WRITE_IMMEDIATE, {ends.memory(1).remote_at(0), ours(ends)}, 7);
 }
 
 /// What both ends have counted, and why the second has refused.
@@ -108,7 +108,7 @@ TEST(RdmaAlikeAnswers, OfAReadCountAsPackets)
     for (const bool by_packet : {false, true}) {
         two_ends ends(ends_at(true, by_packet));
         ends.connect();
-        post(ends, WEFTIO_OPCODE_RDMA_READ, {ends.memory(1).far(0), ours(ends)});
+        post(ends, WEFTIO_OPCODE_RDMA_READ, {ends.memory(1).remote_at(0), ours(ends)});
         ends.queue(0).push();
         ends.run();
         EXPECT_EQ(ends.queue(0).nic().counters().done, 1u);
@@ -119,14 +119,15 @@ TEST(RdmaAlikeAnswers, OfAReadCountAsPackets)
 INSTANTIATE_TEST_SUITE_P(
     Of, RdmaAlike,
     testing::Values(
-        message_case{"Write", [](two_ends& ends) { write_to(ends, ends.memory(1).far(0)); }, true, false},
+        message_case{"Write", [](two_ends& ends) { write_to(ends, ends.memory(1).remote_at(0)); }, true, false},
         message_case{"WriteByAWrongKey", [](two_ends& ends) { write_to(ends, wrong_key(ends)); }},
-        message_case{"WriteBehindTheRegion",
-                     [](two_ends& ends) { write_to(ends, ends.memory(1).far(two_ends::memory_bytes - bytes + 1)); }},
+        message_case{
+            "WriteBehindTheRegion",
+            [](two_ends& ends) { write_to(ends, ends.memory(1).remote_at(two_ends::memory_bytes - bytes + 1)); }},
         message_case{"TwoWritesByAWrongKey",
                      [](two_ends& ends) {
                          write_to(ends, wrong_key(ends));
-                         write_to(ends, ends.memory(1).far(0));
+                         write_to(ends, ends.memory(1).remote_at(0));
                      }},
         message_case{"SendThatIsTooLong", [](two_ends& ends) { send_into(ends, 2500); }},
         message_case{"SendIntoNothingOfOurs",
@@ -148,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
         message_case{"UnreliableWriteOf40Packets",
                      [](two_ends& ends) {
                          post(ends, WEFTIO_OPCODE_RDMA_WRITE, {wrong_key(ends), ours(ends, 40 * 1024)});
-                         write_to(ends, ends.memory(1).far(0));
+                         write_to(ends, ends.memory(1).remote_at(0));
                      },
                      false, false},
         message_case{"UnreliableSendWithoutReceive", [](two_ends& ends) { send_into(ends, 0); }, false, false},

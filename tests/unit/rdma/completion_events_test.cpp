@@ -11,12 +11,12 @@ namespace weftio::test {
 
 namespace {
 
-using namespace told_as;
+using namespace reported_as;
 using testing::ElementsAre;
 using testing::SizeIs;
 
 /// Whether poll(2) says that the descriptor is readable; reads it then.
-bool is_told(const completion_queue& queue)
+bool is_notified(const completion_queue& queue)
 {
     pollfd each{.fd = queue.descriptor(), .events = POLLIN, .revents = 0};
     if (::poll(&each, 1, 0) != 1)
@@ -34,13 +34,13 @@ TEST(CompletionEvents, TellOnceOfACompletionThatIsThere)
     ends.connect();
     ends.write(0, 10);
     ends.run();
-    EXPECT_FALSE(is_told(*ends.completions[0]));
+    EXPECT_FALSE(is_notified(*ends.completions[0]));
     ends.completions[0]->arm();
     ends.run();
-    EXPECT_TRUE(is_told(*ends.completions[0]));
+    EXPECT_TRUE(is_notified(*ends.completions[0]));
     ends.write(0, 10);
     ends.run();
-    EXPECT_FALSE(is_told(*ends.completions[0])); // it was armed once
+    EXPECT_FALSE(is_notified(*ends.completions[0])); // it was armed once
 }
 
 TEST(CompletionEvents, TellOnceOfACompletionThatComesLater)
@@ -50,14 +50,14 @@ TEST(CompletionEvents, TellOnceOfACompletionThatComesLater)
     for (unsigned each = 0; each < 12; ++each) { // the sequence number has two bits
         ends.completions[0]->arm();
         ends.run();
-        EXPECT_FALSE(is_told(*ends.completions[0]));
+        EXPECT_FALSE(is_notified(*ends.completions[0]));
         ends.write(0, 10);
         ends.write(0, 10);
         ends.run();
-        EXPECT_TRUE(is_told(*ends.completions[0]));
+        EXPECT_TRUE(is_notified(*ends.completions[0]));
         ends.write(0, 10);
         ends.run();
-        EXPECT_FALSE(is_told(*ends.completions[0]));
+        EXPECT_FALSE(is_notified(*ends.completions[0]));
         EXPECT_THAT(ends.poll(0), SizeIs(3));
     }
 }
@@ -71,17 +71,17 @@ TEST(CompletionEvents, TellOfWhatIsSolicitedAndOfErrors)
     ends.completions[1]->arm(true);
     ends.send(0, 10);
     ends.run();
-    EXPECT_FALSE(is_told(*ends.completions[1]));
+    EXPECT_FALSE(is_notified(*ends.completions[1]));
     ends.send(0, 10, WEFTIO_CE_ALWAYS | WEFTIO_SOLICITED);
     ends.run();
-    EXPECT_TRUE(is_told(*ends.completions[1]));
+    EXPECT_TRUE(is_notified(*ends.completions[1]));
     EXPECT_THAT(ends.poll(1), SizeIs(2));
     ends.completions[1]->arm(true);
     ends.run();
-    EXPECT_FALSE(is_told(*ends.completions[1]));
+    EXPECT_FALSE(is_notified(*ends.completions[1]));
     ends.pair(1)->modify(rdma_state::error);
     ends.run();
-    EXPECT_TRUE(is_told(*ends.completions[1]));
+    EXPECT_TRUE(is_notified(*ends.completions[1]));
 }
 
 TEST(CompletionEvents, WakeAThreadThatPolls)
@@ -113,7 +113,7 @@ TEST(CompletionEvents, TellOfAnOverrun)
     EXPECT_THAT(ends.poll(0), SizeIs(1));
     ends.completions[0]->arm();
     ends.run();
-    EXPECT_TRUE(is_told(*ends.completions[0]));
+    EXPECT_TRUE(is_notified(*ends.completions[0]));
     EXPECT_TRUE(ends.completions[0]->overrun());
 }
 
@@ -142,13 +142,13 @@ TEST(CompletionEvents, TellNothingOfWhatTheyHaveToldOf)
     ends.completions[0]->arm();
     ends.write(0, 10);
     ends.run();
-    EXPECT_TRUE(is_told(*ends.completions[0]));
+    EXPECT_TRUE(is_notified(*ends.completions[0]));
     ends.completions[0]->arm(); // the completion has not been read
     ends.run();
-    EXPECT_FALSE(is_told(*ends.completions[0]));
+    EXPECT_FALSE(is_notified(*ends.completions[0]));
     ends.write(0, 10);
     ends.run();
-    EXPECT_TRUE(is_told(*ends.completions[0]));
+    EXPECT_TRUE(is_notified(*ends.completions[0]));
     EXPECT_THAT(ends.poll(0), SizeIs(2));
 }
 
@@ -166,11 +166,11 @@ TEST(CompletionEvents, TakeAFirstArmingWordOfZeros)
     pair.post_receive(pointer(1, 1, 1));
     pair->modify(rdma_state::error);
     ports.get(0).turn();
-    EXPECT_FALSE(is_told(queue));
+    EXPECT_FALSE(is_notified(queue));
     weftio_store_release_sys_u32(&words[1], 0);
     for (int each = 0; each < 3; ++each)
         ports.get(0).turn();
-    EXPECT_TRUE(is_told(queue));
+    EXPECT_TRUE(is_notified(queue));
 }
 
 /// The peer acknowledges a message before it answers it, and a program that waits for both relies on that order.
@@ -189,7 +189,7 @@ TEST(CompletionEvents, CompleteWhatTheAnswerOfThePeerFollows)
     turns_of(1);
     ends.send(1, 10);
     turns_of(1); // the acknowledgment and the answer are both on the wire
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, 0, 0}, told{received, 0, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{sent, 0, 0}, reported{received, 0, 0}));
 }
 
 TEST(CompletionEvents, CompleteTheEntryThatFailsAheadOfWhatItFlushes)

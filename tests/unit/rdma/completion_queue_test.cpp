@@ -9,7 +9,7 @@ namespace weftio::test {
 
 namespace {
 
-using namespace told_as;
+using namespace reported_as;
 using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
@@ -150,12 +150,12 @@ TEST(CompletionQueue, NamesTheFirstBlockOfAnEntryOfSeveral)
     verbs_ends ends;
     ends.connect();
     for (unsigned each = 0; each < 50; ++each) { // around the ring of 64 blocks, also in the midst of an entry
-        std::vector<segment> body{ends.memory(1).far(0)};
+        std::vector<segment> body{ends.memory(1).remote_at(0)};
         for (unsigned piece = 0; piece < 8; ++piece)
             body.push_back(ends.memory(0).local(piece * 10, 10));
         const std::uint32_t index = ends.pair(0).post(WEFTIO_OPCODE_RDMA_WRITE, body);
         EXPECT_EQ(index, 3 * each);
-        EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, index, 0}));
+        EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{sent, index, 0}));
     }
 }
 
@@ -195,12 +195,14 @@ TEST(CompletionQueue, CompletesWhatAsksAndWhatFails)
     ends.connect();
     for (unsigned each = 0; each < 9; ++each)
         ends.write(0, 10, each % 3 == 2 ? WEFTIO_CE_ALWAYS : 0);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, 2, 0}, told{sent, 5, 0}, told{sent, 8, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)),
+                ElementsAre(reported{sent, 2, 0}, reported{sent, 5, 0}, reported{sent, 8, 0}));
     ends.write(0, 10, 0);
     ends.write(0, 10, 0);
     ends.post_bad(0);
     ends.write(0, 10, 0);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{send_error, 11, malformed}, told{send_error, 12, flushed}));
+    EXPECT_THAT(reported_by(ends.poll(0)),
+                ElementsAre(reported{send_error, 11, malformed}, reported{send_error, 12, flushed}));
 }
 
 TEST(CompletionQueue, CompletesEachEntryOfAPairThatSignalsAll)
@@ -209,7 +211,8 @@ TEST(CompletionQueue, CompletesEachEntryOfAPairThatSignalsAll)
     ends.connect();
     for (unsigned each = 0; each < 3; ++each)
         ends.write(0, 10, 0);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, 0, 0}, told{sent, 1, 0}, told{sent, 2, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)),
+                ElementsAre(reported{sent, 0, 0}, reported{sent, 1, 0}, reported{sent, 2, 0}));
 }
 
 TEST(CompletionQueue, MakesThePeerWaitWhileItIsFullAndLosesNothing)
@@ -336,7 +339,7 @@ TEST_F(Overruns, ComeFromWhatIsThereAndNotFromWhatIsUnderWay)
     std::array<completion, 4> some;
     EXPECT_EQ(ends.completions[1]->poll(some), 4u);
     ends.run();
-    EXPECT_THAT(told_by(ends.poll(1)), ElementsAre(told{received, 0, 0}));
+    EXPECT_THAT(reported_by(ends.poll(1)), ElementsAre(reported{received, 0, 0}));
 }
 
 TEST(CompletionQueue, MayBeDestroyedBeforeItsQueuePairs)
@@ -387,7 +390,7 @@ TEST(CompletionQueue, GivesBackThePlaceOfAMessageWhoseQueuePairIsReset)
     ends.connect();
     ends.receive(1);
     ends.send(0, 10, 0);
-    EXPECT_THAT(told_by(ends.poll(1)), ElementsAre(told{received, 0, 0}));
+    EXPECT_THAT(reported_by(ends.poll(1)), ElementsAre(reported{received, 0, 0}));
 }
 
 TEST(CompletionQueue, IsRefusedByQueuePairsOfAnotherPort)

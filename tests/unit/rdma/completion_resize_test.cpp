@@ -32,12 +32,12 @@ std::string name_of(const two_rings& of)
 
 class ResizedRings : public testing::TestWithParam<two_rings> {};
 
-/// Whether the program was told since the last call.
-bool was_told(const completion_queue& queue)
+/// Whether the program was notified since the last call.
+bool was_notified(const completion_queue& queue)
 {
-    pollfd look{.fd = queue.descriptor(), .events = POLLIN, .revents = 0};
+    pollfd watched{.fd = queue.descriptor(), .events = POLLIN, .revents = 0};
     std::uint64_t count = 0;
-    return ::poll(&look, 1, 0) == 1 && read(queue.descriptor(), &count, sizeof count) == sizeof count;
+    return ::poll(&watched, 1, 0) == 1 && read(queue.descriptor(), &count, sizeof count) == sizeof count;
 }
 
 std::vector<std::uint32_t> indices_of(const std::vector<completion>& all)
@@ -109,7 +109,7 @@ TEST(CompletionResize, EndsTheOldRingWithACompletionThatSaysSo)
     sender->connect(ends.pair(1)->address());
     ends.pair(1)->connect(sender->address());
     for (unsigned each = 0; each < 3; ++each)
-        sender.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(0), ends.memory(0).local(0, 8)});
+        sender.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(0), ends.memory(0).local(0, 8)});
     ends.run();
     std::array<completion, 1> first;
     ASSERT_EQ(queue.poll(first), 1u);
@@ -129,7 +129,7 @@ TEST(CompletionResize, EndsTheOldRingWithACompletionThatSaysSo)
     EXPECT_EQ(handle.mask, 63u);
     EXPECT_EQ(handle.polled, 2u);
     memset(old.device_address(), 0xee, 16 * 64);
-    sender.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(0), ends.memory(0).local(0, 8)});
+    sender.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(0), ends.memory(0).local(0, 8)});
     ends.run();
     std::array<completion, 8> rest;
     ASSERT_EQ(queue.poll(rest), 3u);
@@ -179,15 +179,15 @@ TEST(CompletionResize, IsNoNewsAndKeepsWhatWasAskedFor)
     for (const std::uint32_t entries : {16u, 64u, 8u}) {
         queue.resize(entries);
         ends.run();
-        EXPECT_FALSE(was_told(queue)) << "nothing has come";
+        EXPECT_FALSE(was_notified(queue)) << "nothing has come";
     }
     ends.write(0, 8);
     ends.run();
-    EXPECT_TRUE(was_told(queue));
+    EXPECT_TRUE(was_notified(queue));
     queue.arm();
     queue.resize(16);
     ends.run();
-    EXPECT_FALSE(was_told(queue)) << "it was told of that before";
+    EXPECT_FALSE(was_notified(queue)) << "it was told of that before";
     EXPECT_THAT(indices_of(ends.poll(0)), ElementsAre(3));
 }
 

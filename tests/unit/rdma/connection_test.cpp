@@ -25,8 +25,8 @@ class RdmaEnds : public testing::TestWithParam<ends_at> {
     }
 
     two_ends ends{GetParam()};
-    played_pair &a = ends.queue(0), &b = ends.queue(1);
-    end_memory &near = ends.memory(0), &far = ends.memory(1);
+    fake_pair &a = ends.queue(0), &b = ends.queue(1);
+    end_memory &own_memory = ends.memory(0), &peer_memory = ends.memory(1);
 };
 
 constexpr std::uint32_t whole = two_ends::memory_bytes;
@@ -36,12 +36,13 @@ constexpr std::uint32_t whole = two_ends::memory_bytes;
 TEST_P(RdmaEnds, WritesEveryByteOfAMessageOfManyPackets)
 {
     ends.connect();
-    std::vector<std::uint8_t> expected = near.copy();
-    const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
-    std::memset(far.data(), 0, whole);
+    std::vector<std::uint8_t> expected = own_memory.copy();
+    const std::uint32_t position =
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
+    std::memset(peer_memory.data(), 0, whole);
     a.push();
     ends.run();
-    EXPECT_EQ(far.copy(), expected);
+    EXPECT_EQ(peer_memory.copy(), expected);
     expect_done(0, position);
     EXPECT_EQ(a.nic().counters().done_bytes, whole);
     EXPECT_EQ(b.nic().counters().executed, whole / 1024);
@@ -50,33 +51,33 @@ TEST_P(RdmaEnds, WritesEveryByteOfAMessageOfManyPackets)
 TEST_P(RdmaEnds, GathersPiecesAndInlineBytes)
 {
     ends.connect();
-    std::vector<segment> body{far.far(100), near.local(0, 700), near.local(5000, 1500)};
+    std::vector<segment> body{peer_memory.remote_at(100), own_memory.local(0, 700), own_memory.local(5000, 1500)};
     const std::vector<segment> more = inlined({1, 2, 3, 4, 5});
     body.insert(body.end(), more.begin(), more.end());
-    std::vector<std::uint8_t> expected = far.copy();
-    std::copy_n(near.data(), 700, expected.begin() + 100);
-    std::copy_n(near.data() + 5000, 1500, expected.begin() + 800);
+    std::vector<std::uint8_t> expected = peer_memory.copy();
+    std::copy_n(own_memory.data(), 700, expected.begin() + 100);
+    std::copy_n(own_memory.data() + 5000, 1500, expected.begin() + 800);
     for (std::uint8_t each = 1; each <= 5; ++each)
         expected[2299u + each] = each;
     const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_WRITE, body);
     a.push();
     ends.run();
-    EXPECT_EQ(far.copy(), expected);
+    EXPECT_EQ(peer_memory.copy(), expected);
     expect_done(0, position);
 }
 
 TEST_P(RdmaEnds, ReadsIntoSeveralPieces)
 {
     ends.connect();
-    std::vector<std::uint8_t> expected = near.copy();
-    std::memset(far.data() + 7, 0xa5, 4000);
+    std::vector<std::uint8_t> expected = own_memory.copy();
+    std::memset(peer_memory.data() + 7, 0xa5, 4000);
     std::fill_n(expected.begin() + 10, 3, 0xa5);
     std::fill_n(expected.begin() + 2000, 3997, 0xa5);
-    const std::uint32_t position =
-        a.post(WEFTIO_OPCODE_RDMA_READ, {far.far(7), near.local(10, 3), near.local(2000, 3997)});
+    const std::uint32_t position = a.post(
+        WEFTIO_OPCODE_RDMA_READ, {peer_memory.remote_at(7), own_memory.local(10, 3), own_memory.local(2000, 3997)});
     a.push();
     ends.run();
-    EXPECT_EQ(near.copy(), expected);
+    EXPECT_EQ(own_memory.copy(), expected);
     expect_done(0, position);
 }
 
@@ -89,17 +90,17 @@ TEST_P(RdmaEnds, ChangesWordsInOneStep)
         return value;
     };
     const std::uint64_t begin = 0x1122334455667788;
-    std::memcpy(far.data() + 64, &begin, sizeof begin);
-    a.post(WEFTIO_OPCODE_FETCH_ADD, {far.far(64), atomic(0x1111), near.local(0, 8)});
-    a.post(WEFTIO_OPCODE_COMPARE_SWAP, {far.far(64), atomic(5, begin), near.local(8, 8)});
-    const std::uint32_t last =
-        a.post(WEFTIO_OPCODE_COMPARE_SWAP, {far.far(64), atomic(6, begin + 0x1111), near.local(16, 8)});
+    std::memcpy(peer_memory.data() + 64, &begin, sizeof begin);
+    a.post(WEFTIO_OPCODE_FETCH_ADD, {peer_memory.remote_at(64), atomic(0x1111), own_memory.local(0, 8)});
+    a.post(WEFTIO_OPCODE_COMPARE_SWAP, {peer_memory.remote_at(64), atomic(5, begin), own_memory.local(8, 8)});
+    const std::uint32_t last = a.post(WEFTIO_OPCODE_COMPARE_SWAP,
+                                      {peer_memory.remote_at(64), atomic(6, begin + 0x1111), own_memory.local(16, 8)});
     a.push();
     ends.run();
-    EXPECT_EQ(word(near, 0), begin);
-    EXPECT_EQ(word(near, 8), begin + 0x1111) << "another word was compared: not swapped";
-    EXPECT_EQ(word(near, 16), begin + 0x1111);
-    EXPECT_EQ(word(far, 64), 6u);
+    EXPECT_EQ(word(own_memory, 0), begin);
+    EXPECT_EQ(word(own_memory, 8), begin + 0x1111) << "another word was compared: not swapped";
+    EXPECT_EQ(word(own_memory, 16), begin + 0x1111);
+    EXPECT_EQ(word(peer_memory, 64), 6u);
     expect_done(0, last);
 }
 
@@ -117,11 +118,11 @@ TEST_P(RdmaEnds, NameMemoryByAnyAddress)
         std::copy_n(ours.data() + size - 100, 100, expected.end() - 100);
         std::copy_n(ours.data() + 200, 50, expected.begin() + 300);
         b.post_receive({theirs.local(300, 50)});
-        a.post(WEFTIO_OPCODE_RDMA_WRITE, {theirs.far(0), ours.local(0, 100)});
-        a.post(WEFTIO_OPCODE_RDMA_WRITE, {theirs.far(size - 100), ours.local(size - 100, 100)});
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {theirs.remote_at(0), ours.local(0, 100)});
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {theirs.remote_at(size - 100), ours.local(size - 100, 100)});
         a.post(WEFTIO_OPCODE_SEND, {ours.local(200, 50)});
-        a.post(WEFTIO_OPCODE_RDMA_READ, {theirs.far(300), ours.local(1000, 50)});
-        position = a.post(WEFTIO_OPCODE_FETCH_ADD, {theirs.far(512), atomic(3), ours.local(2000, 8)});
+        a.post(WEFTIO_OPCODE_RDMA_READ, {theirs.remote_at(300), ours.local(1000, 50)});
+        position = a.post(WEFTIO_OPCODE_FETCH_ADD, {theirs.remote_at(512), atomic(3), ours.local(2000, 8)});
         std::uint64_t word = 0, old = 0;
         std::memcpy(&word, &expected[512], sizeof word);
         a.push();
@@ -142,26 +143,26 @@ TEST_P(RdmaEnds, RefuseTheKeyThatARegionHadBefore)
         ends.connect();
         end_memory ours(ends.at(0), ends.cpu, 4096, {.rights = all_rights});
         end_memory theirs(ends.at(1), ends.cpu, 4096, {.rights = all_rights});
-        const segment before = remote_end ? theirs.far(1024) : ours.local(1024, 8);
+        const segment before = remote_end ? theirs.remote_at(1024) : ours.local(1024, 8);
         end_memory& changes = remote_end ? theirs : ours;
         changes.region.rereg({.rights = all_rights}, 1024, 512);
         EXPECT_EQ(changes.region.bytes(), 512u);
         const std::vector<std::uint8_t> kept = theirs.copy();
         std::vector<std::uint8_t> expected = kept;
         std::copy_n(ours.data() + (remote_end ? 0 : 1024), 8, expected.begin() + (remote_end ? 1024 : 0));
-        a.post(WEFTIO_OPCODE_RDMA_WRITE, {theirs.far(0), ours.local(0, 8)});
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {theirs.remote_at(0), ours.local(0, 8)});
         a.push();
         ends.run();
         EXPECT_EQ(theirs.copy(), expected) << "the range begins at its first byte";
         a.post(WEFTIO_OPCODE_RDMA_WRITE, remote_end ? std::vector<segment>{before, ours.local(0, 8)}
-                                                    : std::vector<segment>{theirs.far(0), before});
+                                                    : std::vector<segment>{theirs.remote_at(0), before});
         a.push();
         ASSERT_TRUE(ends.run_until([&] { return a.nic().failed(); }));
         EXPECT_EQ(theirs.copy(), expected);
-        EXPECT_EQ(a.told().syndrome, remote_end ? WEFTIO_SYNDROME_REMOTE_ACCESS : WEFTIO_SYNDROME_LOCAL_PROTECTION);
+        EXPECT_EQ(a.reported().syndrome, remote_end ? WEFTIO_SYNDROME_REMOTE_ACCESS : WEFTIO_SYNDROME_LOCAL_PROTECTION);
         ends.run();
         for (unsigned end = 0; end < 2; ++end) {
-            while (ends.queue(end).told().syndrome != 0) {
+            while (ends.queue(end).reported().syndrome != 0) {
             }
             ends.queue(end).restart();
         }
@@ -172,18 +173,18 @@ TEST_P(RdmaEnds, CompletesReceivesInOrderAndSaysByWhat)
 {
     ends.connect();
     for (unsigned at = 0; at < 3; ++at)
-        b.post_receive({far.local(at * 4096, 1000), far.local(at * 4096 + 2000, 2096)});
-    std::vector<std::uint8_t> expected = far.copy();
-    std::copy_n(near.data(), 1000, expected.begin());
-    std::copy_n(near.data() + 1000, 1500, expected.begin() + 2000);
-    std::copy_n(near.data(), 7, expected.begin() + 60000);
-    a.post(WEFTIO_OPCODE_SEND, {near.local(0, 2500)}, 0, WEFTIO_SOLICITED);
+        b.post_receive({peer_memory.local(at * 4096, 1000), peer_memory.local(at * 4096 + 2000, 2096)});
+    std::vector<std::uint8_t> expected = peer_memory.copy();
+    std::copy_n(own_memory.data(), 1000, expected.begin());
+    std::copy_n(own_memory.data() + 1000, 1500, expected.begin() + 2000);
+    std::copy_n(own_memory.data(), 7, expected.begin() + 60000);
+    a.post(WEFTIO_OPCODE_SEND, {own_memory.local(0, 2500)}, 0, WEFTIO_SOLICITED);
     a.post(WEFTIO_OPCODE_SEND_IMMEDIATE, {}, 0xcafe0001);
     const std::uint32_t last =
-        a.post(WEFTIO_OPCODE_RDMA_WRITE_IMMEDIATE, {far.far(60000), near.local(0, 7)}, 0xcafe0002);
+        a.post(WEFTIO_OPCODE_RDMA_WRITE_IMMEDIATE, {peer_memory.remote_at(60000), own_memory.local(0, 7)}, 0xcafe0002);
     a.push();
     ends.run();
-    EXPECT_EQ(far.copy(), expected);
+    EXPECT_EQ(peer_memory.copy(), expected);
     expect_done(0, last);
     const std::array<std::uint32_t, 3> opcodes{2, 3, 1}, bytes{2500, 0, 7}, immediates{0, 0xcafe0001, 0xcafe0002};
     for (unsigned at = 0; at < 3; ++at) {
@@ -203,7 +204,7 @@ TEST_P(RdmaEnds, SkipsNopsAndTellsOfEntriesThatAskForIt)
 {
     ends.connect();
     a.post(WEFTIO_OPCODE_NOP, {});
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 1)}, 0, WEFTIO_CE_ALWAYS_AND_EVENT);
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 1)}, 0, WEFTIO_CE_ALWAYS_AND_EVENT);
     const std::uint32_t last = a.post(WEFTIO_OPCODE_NOP, {});
     a.push();
     ends.run();
@@ -220,11 +221,11 @@ TEST_P(RdmaEnds, SkipsNopsAndTellsOfEntriesThatAskForIt)
 TEST_P(RdmaEnds, WaitsForAReceiveEntry)
 {
     ends.connect();
-    const std::uint32_t position = a.post(WEFTIO_OPCODE_SEND, {near.local(0, 100)});
+    const std::uint32_t position = a.post(WEFTIO_OPCODE_SEND, {own_memory.local(0, 100)});
     a.push();
     ends.run();
     EXPECT_EQ(a.sent().position, 0xffffu);
-    b.post_receive({far.local(0, 100)});
+    b.post_receive({peer_memory.local(0, 100)});
     ASSERT_TRUE(ends.run_until([&] { return a.sent().position == position; }));
     EXPECT_TRUE(b.received());
     EXPECT_GE(a.nic().counters().rnr_naks, 1u);
@@ -235,23 +236,24 @@ TEST_P(RdmaEnds, WakesAPeerThatHasLongSlept)
     ends.connect();
     for (unsigned turn = 0; turn < 2000; ++turn)
         ends.run();
-    const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_READ, {far.far(0), near.local(0, 100)});
+    const std::uint32_t position =
+        a.post(WEFTIO_OPCODE_RDMA_READ, {peer_memory.remote_at(0), own_memory.local(0, 100)});
     a.push();
     ASSERT_TRUE(ends.run_until([&] { return a.sent().position == position; }));
     expect_done(0, position);
-    EXPECT_EQ(std::memcmp(near.data(), far.data(), 100), 0);
+    EXPECT_EQ(std::memcmp(own_memory.data(), peer_memory.data(), 100), 0);
 }
 
 TEST_P(RdmaEnds, SharesATurnWithItsNeighbors)
 {
     ends.connect();
-    played_pair other(ends.at(0));
+    fake_pair other(ends.at(0));
     nic::rdma_connection to = ends.connection(0);
     to.ours.queue = other.number();
     other.nic().connect(to);
-    for (played_pair* each : {&a, &other}) {
-        each->post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
-        each->post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
+    for (fake_pair* each : {&a, &other}) {
+        each->post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
+        each->post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
         each->push();
     }
     ends.at(0).turn();
@@ -264,19 +266,20 @@ TEST_P(RdmaEnds, SharesATurnWithItsNeighbors)
 TEST_P(RdmaEnds, SendsAPacketATurnWhileANeighborIsInAHurry)
 {
     ends.connect();
-    played_pair here(ends.at(0)), there(ends.at(1));
+    fake_pair here(ends.at(0)), there(ends.at(1));
     nic::rdma_connection to = ends.connection(0), back = ends.connection(1);
     back.theirs.queue = to.ours.queue = here.number();
     to.theirs.queue = back.ours.queue = there.number();
     here.nic().connect(to);
     there.nic().connect(back);
     for (unsigned message = 0; message < 16; ++message)
-        a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
     a.push();
     unsigned turns = 0;
     std::uint64_t before = 0;
     for (unsigned trip = 0; trip < 8; ++trip) {
-        const std::uint32_t position = here.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+        const std::uint32_t position =
+            here.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
         here.push();
         const unsigned begun = turns;
         for (; here.sent().position != (position & 0xffff); ++turns) {
@@ -290,13 +293,13 @@ TEST_P(RdmaEnds, SendsAPacketATurnWhileANeighborIsInAHurry)
     const unsigned of_the_port = turns * (GetParam().one_port ? 2 : 1);
     EXPECT_LE(a.nic().counters().packets - before, of_the_port + nic::soft::turn_shares::turns_to_a_deferred);
     ends.run();
-    EXPECT_EQ(far.copy(), near.copy());
+    EXPECT_EQ(peer_memory.copy(), own_memory.copy());
 }
 
 TEST_P(RdmaEnds, CopiesWithoutPacketsFromMemoryToMemoryOfOnePort)
 {
     ends.connect();
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
     a.push();
     ends.run();
     const std::uint64_t requests = ends.unit(0).claimed.value(), packets = a.nic().counters().packets;
@@ -312,15 +315,15 @@ TEST_P(RdmaEnds, CopiesWithoutPacketsFromMemoryToMemoryOfOnePort)
 
 TEST_P(RdmaEnds, LeavesNobodyWithoutRoom)
 {
-    std::vector<std::unique_ptr<played_pair>> pairs;
+    std::vector<std::unique_ptr<fake_pair>> pairs;
     for (unsigned pair = 0; pair < 16; ++pair) {
         for (unsigned end = 0; end < 2; ++end)
-            ends.queues[end] = std::make_unique<played_pair>(ends.at(end));
+            ends.queues[end] = std::make_unique<fake_pair>(ends.at(end));
         ends.connect();
         for (unsigned entry = 0; entry < 60; ++entry)
-            ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
+            ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
         ends.queue(0).push();
-        for (std::unique_ptr<played_pair>& each : ends.queues)
+        for (std::unique_ptr<fake_pair>& each : ends.queues)
             pairs.push_back(std::move(each));
     }
     for (unsigned turns = 0; turns < 60; ++turns) {
@@ -333,24 +336,24 @@ TEST_P(RdmaEnds, LeavesNobodyWithoutRoom)
     }
     pairs.clear();
     for (unsigned end = 0; end < 2; ++end)
-        ends.queues[end] = std::make_unique<played_pair>(ends.at(end));
+        ends.queues[end] = std::make_unique<fake_pair>(ends.at(end));
 }
 
 TEST_P(RdmaEnds, BeginsAgainWhenItIsReset)
 {
     ends.connect();
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {remote(far.address(), 7), near.local(0, 8)});
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {remote(peer_memory.address(), 7), own_memory.local(0, 8)});
     a.push();
     ASSERT_TRUE(ends.run_until([&] { return a.nic().failed() && b.nic().failed(); }));
     a.restart();
     b.restart();
     EXPECT_FALSE(a.nic().failed());
     ends.connect();
-    const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
     a.push();
     ends.run();
     expect_done(0, position);
-    EXPECT_EQ(std::memcmp(near.data(), far.data(), 8), 0);
+    EXPECT_EQ(std::memcmp(own_memory.data(), peer_memory.data(), 8), 0);
     EXPECT_EQ(a.nic().counters().done, 1u);
     EXPECT_EQ(a.nic().counters().failed, 1u);
 }
@@ -359,10 +362,11 @@ TEST_P(RdmaEnds, SpeaksIpv6)
 {
     ends.ipv6 = true;
     ends.connect();
-    const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(100, 5001)});
+    const std::uint32_t position =
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(100, 5001)});
     a.push();
     ends.run();
-    EXPECT_EQ(std::memcmp(near.data() + 100, far.data(), 5001), 0);
+    EXPECT_EQ(std::memcmp(own_memory.data() + 100, peer_memory.data(), 5001), 0);
     expect_done(0, position);
 }
 
@@ -373,11 +377,11 @@ TEST_P(RdmaEnds, CarriesUnreliableMessages)
         to.reliable = false;
         ends.queue(end).nic().connect(to);
     }
-    b.post_receive({far.local(0, 5000)});
-    const std::uint32_t position = a.post(WEFTIO_OPCODE_SEND, {near.local(100, 5000)});
+    b.post_receive({peer_memory.local(0, 5000)});
+    const std::uint32_t position = a.post(WEFTIO_OPCODE_SEND, {own_memory.local(100, 5000)});
     a.push();
     ends.run();
-    EXPECT_EQ(std::memcmp(near.data() + 100, far.data(), 5000), 0);
+    EXPECT_EQ(std::memcmp(own_memory.data() + 100, peer_memory.data(), 5000), 0);
     EXPECT_TRUE(b.received());
     expect_done(0, position);
     EXPECT_EQ(b.nic().counters().packets, 0u);

@@ -11,7 +11,7 @@ TEST(RdmaCounters, CountAnEntryAsEnqueuedOnceItIsTakenUp)
 {
     two_ends ends(false);
     ends.connect();
-    ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(0), ends.memory(0).local(0, 8)});
+    ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(0), ends.memory(0).local(0, 8)});
     ends.queue(0).push();
     ends.at(0).turn();
     EXPECT_EQ(ends.queue(0).nic().counters().enqueued, 1u);

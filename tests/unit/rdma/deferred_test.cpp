@@ -24,7 +24,7 @@ struct pair_of_one_port {
         near.nic().connect(to);
         end.nic().connect(back);
     }
-    played_pair near, end;
+    fake_pair near, end;
 };
 
 /// Copiers, which have many long messages to move, and one in a hurry, which writes 8 bytes, waits, and writes again.
@@ -45,14 +45,14 @@ class RdmaDeferred : public testing::TestWithParam<std::uint32_t> {
     void copy(pair_of_one_port& of)
     {
         for (unsigned message = 0; message < messages; ++message)
-            of.near.post(GetParam(), {ends.memory(1).far(0), ends.memory(0).local(0, long_bytes)});
+            of.near.post(GetParam(), {ends.memory(1).remote_at(0), ends.memory(0).local(0, long_bytes)});
         of.near.push();
     }
     /// One trip of the pair in a hurry.
     void trip()
     {
-        const std::uint32_t position =
-            hurried.near.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(60'000), ends.memory(0).local(60'000, 8)});
+        const std::uint32_t position = hurried.near.post(
+            WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(60'000), ends.memory(0).local(60'000, 8)});
         hurried.near.push();
         for (unsigned turns = 0; hurried.near.sent().position != (position & 0xffff); ++turns, ++port_turns) {
             ASSERT_LT(turns, 4u);
@@ -67,7 +67,7 @@ class RdmaDeferred : public testing::TestWithParam<std::uint32_t> {
     /// Of those ends that copy.
     std::uint64_t turns_of(const pair_of_one_port& pair)
     {
-        const auto of = [&](const played_pair& end) { return ends.unit(0).find(end.number())->turns.value(); };
+        const auto of = [&](const fake_pair& end) { return ends.unit(0).find(end.number())->turns.value(); };
         return of(pair.near) + (GetParam() == WEFTIO_OPCODE_RDMA_READ ? of(pair.end) : 0);
     }
     std::vector<std::uint64_t> turns_of_all()

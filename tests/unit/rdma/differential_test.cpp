@@ -81,7 +81,7 @@ void RdmaDifferential::write()
     const std::size_t bytes = some_bytes(), at = model::outgoing + below(quarter - bytes),
                       to = below(2 * quarter - bytes);
     copy(at, bytes, to);
-    post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1 - from).far(to)}, pieces(at, bytes));
+    post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1 - from).remote_at(to)}, pieces(at, bytes));
 }
 
 void RdmaDifferential::read()
@@ -89,7 +89,7 @@ void RdmaDifferential::read()
     const std::size_t bytes = some_bytes(), at = below(2 * quarter - bytes), to = model::landing + landed;
     std::copy_n(theirs().begin() + static_cast<std::ptrdiff_t>(at), bytes,
                 ours().begin() + static_cast<std::ptrdiff_t>(to));
-    post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(1 - from).far(at)}, pieces(to, bytes));
+    post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(1 - from).remote_at(at)}, pieces(to, bytes));
     landed += bytes;
     reads = true;
 }
@@ -106,7 +106,7 @@ void RdmaDifferential::change()
     const std::uint64_t now = swaps ? (equal ? operand : word) : word + operand;
     std::memcpy(&theirs()[at], &now, sizeof now);
     post(swaps ? WEFTIO_OPCODE_COMPARE_SWAP : WEFTIO_OPCODE_FETCH_ADD,
-         {ends.memory(1 - from).far(at), atomic(operand, compare)}, {local(to, sizeof word)});
+         {ends.memory(1 - from).remote_at(at), atomic(operand, compare)}, {local(to, sizeof word)});
     landed += sizeof word;
 }
 

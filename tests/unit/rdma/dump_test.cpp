@@ -31,11 +31,11 @@ class RdmaDump : public testing::Test {
     }
     std::uint32_t post_write(std::uint32_t bytes)
     {
-        return a.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(0), ends.memory(0).local(0, bytes)});
+        return a.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(0), ends.memory(0).local(0, bytes)});
     }
 
     two_ends ends{false};
-    played_pair &a = ends.queue(0), &b = ends.queue(1);
+    fake_pair &a = ends.queue(0), &b = ends.queue(1);
 };
 
 } // namespace
@@ -175,7 +175,8 @@ TEST_F(RdmaDump, CountsRefusedRequestsByReason)
     b.post_receive({ends.memory(1).local(0, 4)});
     for (unsigned bad = 0; bad < 3; ++bad)
         a.post(WEFTIO_OPCODE_RDMA_WRITE, {remote(ends.memory(1).address(), 7), ends.memory(0).local(0, 8)});
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(two_ends::memory_bytes - 7), ends.memory(0).local(0, 8)});
+    a.post(WEFTIO_OPCODE_RDMA_WRITE,
+           {ends.memory(1).remote_at(two_ends::memory_bytes - 7), ends.memory(0).local(0, 8)});
     a.push();
     ends.run();
     const rdma_dump dump = b.nic().dump();

@@ -30,7 +30,7 @@ struct end_memory {
     {
         return pointer(static_cast<std::uint32_t>(count), region.lkey(), address(at));
     }
-    segment far(std::size_t at) const { return remote(address(at), region.lkey()); }
+    segment remote_at(std::size_t at) const { return remote(address(at), region.lkey()); }
     std::vector<std::uint8_t> copy() const { return {data(), data() + bytes}; }
 
     weftio::memory memory;

@@ -76,7 +76,7 @@ class foreign_ends {
     const device& where() const { return where_; }
 
     /// Applies the effect of `rounds` rounds to the expected content of both memories.
-    void expect_as_played(std::uint32_t rounds)
+    void expect_as_simulated(std::uint32_t rounds)
     {
         EXPECT_EQ(game().result, 0u) << "a line of foreign.h; syndrome and reason " << std::hex << game().syndrome;
         std::uint32_t receives = 0;

@@ -13,7 +13,7 @@ TEST_P(Foreign, CodeSendsWritesReadsAndReceivesThroughRingsOfItsOwn)
     foreign_game& game = ends.game();
     game.rounds = rounds;
     foreign_play(&game);
-    ends.expect_as_played(rounds);
+    ends.expect_as_simulated(rounds);
     EXPECT_EQ(ends.pair(0).counters().done, rounds);
     EXPECT_EQ(ends.pair(0).counters().failed, 0u);
 }

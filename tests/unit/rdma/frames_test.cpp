@@ -21,7 +21,7 @@ class RdmaFrames : public testing::TestWithParam<bool> {
     {
         ends.ipv6 = GetParam();
         ends.connect();
-        ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(0), ends.memory(0).local(0, 8)});
+        ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(0), ends.memory(0).local(0, 8)});
         ends.queue(0).push();
         ends.at(0).turn();
         frame = ends.ports.take(1).at(0);
@@ -66,8 +66,8 @@ class RdmaFrames : public testing::TestWithParam<bool> {
             return 0;
         return packet.headers.syndrome;
     }
-    /// What the host of the second end hears.
-    std::string told() { return ends.queue(1).told().text; }
+    /// What is reported to the host of the second end.
+    std::string reported() { return ends.queue(1).reported().text; }
 
     /// The frame with its UDP checksum, which RoCE senders leave 0.
     std::vector<std::uint8_t> with_udp_checksum() const
@@ -141,7 +141,7 @@ TEST_P(RdmaFrames, OfAReservedOpcodeAreAnsweredAsInvalid)
     for (const int opcode : {0x15, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f}) {
         remake(static_cast<std::uint8_t>(opcode), bth_and_icrc + reth);
         EXPECT_EQ(syndrome_of_answer(), nak_invalid_request) << opcode;
-        EXPECT_THAT(told(), testing::HasSubstr("the peer's request was refused: unknown opcode"));
+        EXPECT_THAT(reported(), testing::HasSubstr("the peer's request was refused: unknown opcode"));
         for (unsigned end = 0; end < 2; ++end)
             ends.queue(end).restart();
         ends.connect();
@@ -152,14 +152,15 @@ TEST_P(RdmaFrames, ThatAreCutWithinTheirHeadersAreAnsweredAsInvalid)
 {
     remake(frame[udp() + 8], bth_and_icrc + reth - 4);
     EXPECT_EQ(syndrome_of_answer(), nak_invalid_request);
-    EXPECT_THAT(told(), testing::HasSubstr("the peer's WRITE was refused: its packet is too short for the headers"));
+    EXPECT_THAT(reported(),
+                testing::HasSubstr("the peer's WRITE was refused: its packet is too short for the headers"));
 }
 
 TEST_P(RdmaFrames, OfAReadWithAPayloadAreAnsweredAsInvalid)
 {
     remake(0x0c, bth_and_icrc + reth + 8);
     EXPECT_EQ(syndrome_of_answer(), nak_invalid_request);
-    EXPECT_THAT(told(), testing::HasSubstr("the peer's READ was refused: its packet has a payload"));
+    EXPECT_THAT(reported(), testing::HasSubstr("the peer's READ was refused: its packet has a payload"));
 }
 
 /// Nobody has asked for it: it may be of any age.

@@ -14,13 +14,13 @@ class RdmaFunctions : public testing::TestWithParam<place_of_ends> {
     void SetUp() override
     {
         ends.connect();
-        near = ends.memory(0).copy();
-        far = ends.memory(1).copy();
+        local_model = ends.memory(0).copy();
+        remote_model = ends.memory(1).copy();
     }
     void TearDown() override
     {
-        EXPECT_EQ(ends.memory(0).copy(), near);
-        EXPECT_EQ(ends.memory(1).copy(), far);
+        EXPECT_EQ(ends.memory(0).copy(), local_model);
+        EXPECT_EQ(ends.memory(1).copy(), remote_model);
         for (unsigned end = 0; end < 2; ++end)
             expect_conserved(ends.queue(end).counters());
     }
@@ -38,17 +38,17 @@ class RdmaFunctions : public testing::TestWithParam<place_of_ends> {
     weftio_dev_rdma_message message(std::int32_t expected = WEFTIO_DEV_OK)
     {
         weftio_u32 count = 0, first = 0;
-        weftio_dev_rdma_message told{};
+        weftio_dev_rdma_message reported{};
         EXPECT_EQ(weftio_dev_rdma_recv_wait(b(), 1, 0, &count, &first), expected);
         EXPECT_EQ(count, 1u);
-        EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first, &told), expected);
-        return told;
+        EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first, &reported), expected);
+        return reported;
     }
-    /// What the models have: bytes of the near memory in the far one.
-    void expect_far(std::size_t to, std::size_t from, std::size_t count)
+    /// In the models: copies bytes of the local memory to the remote one.
+    void expect_remote(std::size_t to, std::size_t from, std::size_t count)
     {
-        std::copy_n(near.begin() + static_cast<std::ptrdiff_t>(from), count,
-                    far.begin() + static_cast<std::ptrdiff_t>(to));
+        std::copy_n(local_model.begin() + static_cast<std::ptrdiff_t>(from), count,
+                    remote_model.begin() + static_cast<std::ptrdiff_t>(to));
     }
     static std::uint64_t number_at(const std::vector<std::uint8_t>& bytes, std::size_t at)
     {
@@ -60,7 +60,7 @@ class RdmaFunctions : public testing::TestWithParam<place_of_ends> {
     public_pair ends{GetParam()};
     weftio_dev_buf buffer = ends.buffer(0);
     weftio_dev_remote peer = ends.remote(1);
-    std::vector<std::uint8_t> near, far;
+    std::vector<std::uint8_t> local_model, remote_model;
 };
 
 } // namespace
@@ -68,16 +68,16 @@ class RdmaFunctions : public testing::TestWithParam<place_of_ends> {
 TEST_P(RdmaFunctions, WriteBytesOfMemoryOfTheEntryAndOfARegister)
 {
     ASSERT_EQ(weftio_dev_rdma_write(a(), peer, 5000, buffer, 100, 20001, WEFTIO_DEV_SEND_NONE), WEFTIO_DEV_OK);
-    expect_far(5000, 100, 20001);
+    expect_remote(5000, 100, 20001);
     for (std::uint32_t bytes = 1; bytes <= WEFTIO_DEV_RDMA_INLINE_BYTES; ++bytes) {
         ASSERT_EQ(weftio_dev_rdma_write_inline(a(), peer, bytes * 64, buffer.address + bytes, bytes, 0), WEFTIO_DEV_OK);
-        expect_far(bytes * 64, bytes, bytes);
+        expect_remote(bytes * 64, bytes, bytes);
     }
     constexpr weftio_u64 number = 0x1122334455667788;
     ASSERT_EQ(weftio_dev_rdma_write_value(a(), peer, 4096, number, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_write_value(a(), peer, 4107, ~number, 0), WEFTIO_DEV_OK);
     for (const auto& [at, value] : {std::pair<std::size_t, weftio_u64>{4096, number}, {4107, ~number}})
-        std::memcpy(&far[at], &value, sizeof value);
+        std::memcpy(&remote_model[at], &value, sizeof value);
     ASSERT_EQ(weftio_dev_rdma_write(a(), peer, 0, buffer, 0, 0, 0), WEFTIO_DEV_OK) << "no bytes are a message, too";
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
     EXPECT_EQ(ends.queue(0).counters().done, 4u + WEFTIO_DEV_RDMA_INLINE_BYTES);
@@ -86,16 +86,17 @@ TEST_P(RdmaFunctions, WriteBytesOfMemoryOfTheEntryAndOfARegister)
 TEST_P(RdmaFunctions, ReadAndChangeWordsAtThePeer)
 {
     ASSERT_EQ(weftio_dev_rdma_read(a(), peer, 333, buffer, 40000, 9999, 0), WEFTIO_DEV_OK);
-    std::copy_n(far.begin() + 333, 9999, near.begin() + 40000);
-    const std::uint64_t first = number_at(far, 8), second = number_at(far, 16), third = number_at(far, 24);
+    std::copy_n(remote_model.begin() + 333, 9999, local_model.begin() + 40000);
+    const std::uint64_t first = number_at(remote_model, 8), second = number_at(remote_model, 16),
+                        third = number_at(remote_model, 24);
     ASSERT_EQ(weftio_dev_rdma_fetch_add(a(), peer, 8, 77, buffer, 800, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_compare_swap(a(), peer, 16, second, 123, buffer, 808, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_compare_swap(a(), peer, 24, third + 1, 123, buffer, 816, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
     for (const auto& [at, value] : {std::pair<std::size_t, weftio_u64>{800, first}, {808, second}, {816, third}})
-        std::memcpy(&near[at], &value, sizeof value);
+        std::memcpy(&local_model[at], &value, sizeof value);
     for (const auto& [at, value] : {std::pair<std::size_t, weftio_u64>{8, first + 77}, {16, 123}})
-        std::memcpy(&far[at], &value, sizeof value);
+        std::memcpy(&remote_model[at], &value, sizeof value);
 }
 
 TEST_P(RdmaFunctions, SendMessagesAndTellWhatEachIs)
@@ -106,27 +107,27 @@ TEST_P(RdmaFunctions, SendMessagesAndTellWhatEachIs)
     ASSERT_EQ(weftio_dev_rdma_write_imm(a(), peer, 9000, buffer, 300, 3000, 77, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_send(a(), buffer, 0, 0, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
-    expect_far(0, 5, 100);
-    expect_far(100, 200, 10);
-    expect_far(9000, 300, 3000);
-    weftio_dev_rdma_message told = message();
-    EXPECT_EQ(told.kind, WEFTIO_DEV_RDMA_SEND);
-    EXPECT_EQ(told.bytes, 100u);
-    EXPECT_EQ(told.solicited, 1u);
-    EXPECT_NE(told.timestamp_ns, 0u);
-    told = message();
-    EXPECT_EQ(told.kind, WEFTIO_DEV_RDMA_SEND_IMM);
-    EXPECT_EQ(told.bytes, 10u);
-    EXPECT_EQ(told.immediate, 0xfedcba98u);
-    EXPECT_EQ(told.solicited, 0u);
-    told = message();
-    EXPECT_EQ(told.kind, WEFTIO_DEV_RDMA_WRITE_IMM);
-    EXPECT_EQ(told.bytes, 3000u);
-    EXPECT_EQ(told.immediate, 77u);
-    told = message();
-    EXPECT_EQ(told.kind, WEFTIO_DEV_RDMA_SEND);
-    EXPECT_EQ(told.bytes, 0u);
-    EXPECT_EQ(told.syndrome, 0u);
+    expect_remote(0, 5, 100);
+    expect_remote(100, 200, 10);
+    expect_remote(9000, 300, 3000);
+    weftio_dev_rdma_message reported = message();
+    EXPECT_EQ(reported.kind, WEFTIO_DEV_RDMA_SEND);
+    EXPECT_EQ(reported.bytes, 100u);
+    EXPECT_EQ(reported.solicited, 1u);
+    EXPECT_NE(reported.timestamp_ns, 0u);
+    reported = message();
+    EXPECT_EQ(reported.kind, WEFTIO_DEV_RDMA_SEND_IMM);
+    EXPECT_EQ(reported.bytes, 10u);
+    EXPECT_EQ(reported.immediate, 0xfedcba98u);
+    EXPECT_EQ(reported.solicited, 0u);
+    reported = message();
+    EXPECT_EQ(reported.kind, WEFTIO_DEV_RDMA_WRITE_IMM);
+    EXPECT_EQ(reported.bytes, 3000u);
+    EXPECT_EQ(reported.immediate, 77u);
+    reported = message();
+    EXPECT_EQ(reported.kind, WEFTIO_DEV_RDMA_SEND);
+    EXPECT_EQ(reported.bytes, 0u);
+    EXPECT_EQ(reported.syndrome, 0u);
 }
 
 TEST_P(RdmaFunctions, ARequestToInvalidateTheKeyOfARegionIsRefused)
@@ -166,15 +167,15 @@ TEST_P(RdmaFunctions, WeakOnesDoTheSame)
     const std::array<std::pair<std::size_t, std::size_t>, 4> writes{
         {{10000, 100}, {10200, 100}, {10400, 20}, {10600, 10}}};
     for (const auto& [to, count] : writes)
-        expect_far(to, 0, count);
+        expect_remote(to, 0, count);
     for (const auto& [to, value] : {std::pair<std::size_t, weftio_u64>{10504, 9}, {10624, 8}})
-        std::memcpy(&far[to], &value, sizeof value);
-    expect_far(1000, 0, 50);
-    expect_far(2000, 100, 50);
-    std::copy_n(far.begin() + 20000, 100, near.begin() + 30000);
-    std::copy_n(far.begin() + 20480, 16, near.begin() + 30200);
-    const std::uint64_t more = number_at(far, 20480) + 1;
-    std::memcpy(&far[20480], &more, sizeof more);
+        std::memcpy(&remote_model[to], &value, sizeof value);
+    expect_remote(1000, 0, 50);
+    expect_remote(2000, 100, 50);
+    std::copy_n(remote_model.begin() + 20000, 100, local_model.begin() + 30000);
+    std::copy_n(remote_model.begin() + 20480, 16, local_model.begin() + 30200);
+    const std::uint64_t more = number_at(remote_model, 20480) + 1;
+    std::memcpy(&remote_model[20480], &more, sizeof more);
     EXPECT_EQ(message().immediate, 5u);
     EXPECT_EQ(message().kind, WEFTIO_DEV_RDMA_SEND);
     EXPECT_EQ(message().immediate, 6u);
@@ -226,13 +227,13 @@ TEST_P(RdmaFunctions, AFullRingTakesNothingMore)
     EXPECT_EQ(weftio_dev_rdma_write(a(), peer, 0, buffer, 0, 8, 0), WEFTIO_DEV_FULL);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_wait_room(a(), 64, 0), WEFTIO_DEV_OK);
-    expect_far(0, 0, 8);
+    expect_remote(0, 0, 8);
 }
 
 TEST_P(RdmaFunctions, PositionsOfReceivesAreFreeOnceTheirMessagesAreHandedOut)
 {
     weftio_u32 count = 0, first = 0, position = 0;
-    weftio_dev_rdma_message told{};
+    weftio_dev_rdma_message reported{};
     for (std::uint32_t round = 0; round < 5; ++round) {
         for (std::uint32_t each = 0; each < 64; ++each) {
             ASSERT_EQ(weftio_dev_rdma_recv_post_position(b(), ends.buffer(1), each * 8, 8, &position), WEFTIO_DEV_OK);
@@ -247,12 +248,12 @@ TEST_P(RdmaFunctions, PositionsOfReceivesAreFreeOnceTheirMessagesAreHandedOut)
         ASSERT_EQ(weftio_dev_rdma_recv_wait(b(), 64, 0, &count, &first), WEFTIO_DEV_OK);
         ASSERT_EQ(first, round * 64);
         ASSERT_EQ(count, 64u);
-        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first + 63, &told), WEFTIO_DEV_OK);
-        ASSERT_EQ(told.immediate, position + 63);
-        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first + 64, &told), WEFTIO_DEV_NOT_FOUND);
-        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first - 1, &told), WEFTIO_DEV_NOT_FOUND);
+        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first + 63, &reported), WEFTIO_DEV_OK);
+        ASSERT_EQ(reported.immediate, position + 63);
+        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first + 64, &reported), WEFTIO_DEV_NOT_FOUND);
+        ASSERT_EQ(weftio_dev_rdma_recv_message(b(), first - 1, &reported), WEFTIO_DEV_NOT_FOUND);
     }
-    expect_far(0, 0, 512);
+    expect_remote(0, 0, 512);
 }
 
 TEST_P(RdmaFunctions, AWaitForMessagesEndsInTimeAndHandsOutWhatCame)
@@ -291,9 +292,9 @@ TEST_P(RdmaFunctions, WaitsForAValueEndInTimeAndWhenTheHostWants)
               WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_commit(a()), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_wait_value(there, word, 1500, 0), WEFTIO_DEV_OK);
-    expect_far(200, 0, 2000);
-    std::memcpy(&far[128], &signal, sizeof signal);
-    EXPECT_EQ(ends.memory(1).copy(), far) << "all that was in front of the signal has come";
+    expect_remote(200, 0, 2000);
+    std::memcpy(&remote_model[128], &signal, sizeof signal);
+    EXPECT_EQ(ends.memory(1).copy(), remote_model) << "all that was in front of the signal has come";
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
     weftio_store_release_sys_u32(&ends.queue(1).control()->abort, 1);
     EXPECT_EQ(weftio_dev_rdma_wait_value(there, word, 3000, 0), WEFTIO_DEV_ABORTED);

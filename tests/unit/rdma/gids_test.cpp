@@ -57,7 +57,7 @@ class Gids : public testing::Test {
         auto* const words = static_cast<std::uint32_t*>(pairs_[0]->send_ring());
         const segment control{{WEFTIO_OPCODE_RDMA_WRITE, pairs_[0]->number() << 8 | 3, 0, 0}};
         unsigned at = 0;
-        for (const segment& each : {control, memories_[1]->far(50), memories_[0]->local(0, 100)})
+        for (const segment& each : {control, memories_[1]->remote_at(50), memories_[0]->local(0, 100)})
             for (const std::uint32_t word : each.words)
                 words[at++] = weftio_swap32(word);
         weftio_store_release_sys_u32(static_cast<std::uint32_t*>(pairs_[0]->record()) + 1, weftio_swap32(1));
@@ -94,16 +94,16 @@ TEST_F(Gids, EachCarryAConnectionWhosePeerIsAskedForItsMac)
 /// Nothing completes, so no completion could tell.
 TEST_F(Gids, AQueuePairWhoseRecordClaimsTooMuchTellsWhyByAProgressEngine)
 {
-    std::vector<send_failure> told;
+    std::vector<send_failure> reported;
     progress_engine progress;
-    progress.attach(*pairs_[0], {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    progress.attach(*pairs_[0], {.on_error = [&](const send_failure& failure) { reported.push_back(failure); }});
     connect_by(0);
     weftio_store_release_sys_u32(static_cast<std::uint32_t*>(pairs_[0]->record()) + 1, weftio_swap32(65));
     ASSERT_TRUE(eventually([&] { return progress.progress() != 0; }));
     EXPECT_EQ(pairs_[0]->state(), rdma_state::error);
-    EXPECT_EQ(told.at(0).syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
-    EXPECT_THAT(told.at(0).text, testing::HasSubstr("the doorbell record claims more entries than the ring holds"));
-    pairs_[0].reset(); // what it has told stays, and its memory is left
+    EXPECT_EQ(reported.at(0).syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
+    EXPECT_THAT(reported.at(0).text, testing::HasSubstr("the doorbell record claims more entries than the ring holds"));
+    pairs_[0].reset(); // what it has reported stays, and its memory is left
     EXPECT_EQ(progress.progress(), 0u);
 }
 

@@ -27,31 +27,31 @@ class kernel_ends {
 
     void do_everything()
     {
-        std::vector<std::uint8_t> near = ends.memory(0).copy(), far = ends.memory(1).copy();
-        const shared_words said(ends.where, RDMA_STATUSES + 1), told(ends.where, 12);
+        std::vector<std::uint8_t> local_model = ends.memory(0).copy(), remote_model = ends.memory(1).copy();
+        const shared_words said(ends.where, RDMA_STATUSES + 1), reported(ends.where, 12);
         running_kernel kernel =
             ends.where.launch(rdma_does_everything_kernel, {}, ends.queue(0), ends.queue(1).receives(),
                               remote_region::of(ends.memory(1).region, 0, 4096).on_device(), mine, theirs,
-                              said.on_device(), told.on_device());
+                              said.on_device(), reported.on_device());
         ASSERT_TRUE(kernel.wait_for(patience));
         std::vector<weftio_u32> statuses = said.all();
         EXPECT_EQ(statuses.back(), 21u);
         statuses.pop_back();
         EXPECT_THAT(statuses, testing::Each(0u));
-        EXPECT_THAT(told.all(), testing::ElementsAre(WEFTIO_DEV_RDMA_WRITE_IMM, 64u, 7u, 0u, WEFTIO_DEV_RDMA_SEND, 64u,
-                                                     0u, 1u, WEFTIO_DEV_RDMA_SEND_IMM, 32u, 0xfedcba98u, 0u));
-        std::copy_n(far.begin() + 2048, 512, near.begin() + 2048);
-        std::copy_n(far.begin() + 2560, 16, near.begin() + 2560);
+        EXPECT_THAT(reported.all(), testing::ElementsAre(WEFTIO_DEV_RDMA_WRITE_IMM, 64u, 7u, 0u, WEFTIO_DEV_RDMA_SEND,
+                                                         64u, 0u, 1u, WEFTIO_DEV_RDMA_SEND_IMM, 32u, 0xfedcba98u, 0u));
+        std::copy_n(remote_model.begin() + 2048, 512, local_model.begin() + 2048);
+        std::copy_n(remote_model.begin() + 2560, 16, local_model.begin() + 2560);
         const std::array<std::array<std::size_t, 3>, 6> copies{
             {{0, 100, 1500}, {1600, 0, 64}, {1700, 0, 28}, {3136, 0, 64}, {3200, 64, 32}, {2600, 0, 200}}};
         for (const auto& [to, from, count] : copies)
-            std::memcpy(&far[to], ends.memory(0).data() + from, count);
+            std::memcpy(&remote_model[to], ends.memory(0).data() + from, count);
         const std::array<std::pair<std::size_t, std::uint64_t>, 3> numbers{
-            {{1736, 0x0102030405060708}, {2560, number_in(far, 2560) + 5}, {2816, 42}}};
+            {{1736, 0x0102030405060708}, {2560, number_in(remote_model, 2560) + 5}, {2816, 42}}};
         for (const auto& [at, value] : numbers)
-            std::memcpy(&far[at], &value, sizeof value);
-        EXPECT_EQ(ends.memory(0).copy(), near);
-        EXPECT_EQ(ends.memory(1).copy(), far);
+            std::memcpy(&remote_model[at], &value, sizeof value);
+        EXPECT_EQ(ends.memory(0).copy(), local_model);
+        EXPECT_EQ(ends.memory(1).copy(), remote_model);
     }
 
     void write_from_many_lanes()

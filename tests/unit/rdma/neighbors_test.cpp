@@ -104,10 +104,10 @@ TEST_P(NeighborMessages, WhoHasNoAddressYetIsAnswered)
         question(frame_from(mac_a, vlan_tci), six ? roce_gid{} : net::gid_of_ipv4(std::array<std::uint8_t, 4>{}), b));
     ASSERT_TRUE(asked);
     EXPECT_EQ(asked->source, roce_gid{});
-    const auto told = read(answer(frame_from(mac_b, vlan_tci), *asked));
-    ASSERT_TRUE(told);
-    EXPECT_EQ(told->target, b);
-    EXPECT_EQ(told->addressee, roce_gid{});
+    const auto reported = read(answer(frame_from(mac_b, vlan_tci), *asked));
+    ASSERT_TRUE(reported);
+    EXPECT_EQ(reported->target, b);
+    EXPECT_EQ(reported->addressee, roce_gid{});
 }
 
 TEST_P(NeighborMessages, ThatEndEarlyAreNone)

@@ -79,9 +79,9 @@ TEST_P(RdmaPeer, OfAnotherVlanSendsPacketsThatThePortsRulesHave)
     open(0);
     open(1, 9);
     queues[1]->connect(queues[0]->address());
-    rdma_peer told = peer(1);
-    told.mac = queues[1]->address().peer().mac;
-    queues[0]->connect(rdma_address::of(told));
+    rdma_peer reported = peer(1);
+    reported.mac = queues[1]->address().peer().mac;
+    queues[0]->connect(rdma_address::of(reported));
     weftio_dev_rdma* const rdma = queues[0]->handle();
     ASSERT_EQ(weftio_dev_rdma_write_value(rdma, remote_region::of(memories[1]->region).on_device(), 0, 1, 0),
               WEFTIO_DEV_OK);
@@ -105,14 +105,14 @@ TEST(RdmaPeers, AreWhatAnAddressTells)
                          .path_mtu = 4096,
                          .most_reads = 3,
                          .mac = std::array<std::uint8_t, 6>{2, 0, 0, 0, 0, 9}};
-    const rdma_peer told = rdma_address::of_text(rdma_address::of(peer).text()).peer();
-    EXPECT_EQ(told.address, peer.address);
-    EXPECT_EQ(told.queue, peer.queue);
-    EXPECT_EQ(told.first_psn, peer.first_psn);
-    EXPECT_EQ(told.service, peer.service);
-    EXPECT_EQ(told.path_mtu, peer.path_mtu);
-    EXPECT_EQ(told.most_reads, peer.most_reads);
-    EXPECT_EQ(told.mac, peer.mac);
+    const rdma_peer reported = rdma_address::of_text(rdma_address::of(peer).text()).peer();
+    EXPECT_EQ(reported.address, peer.address);
+    EXPECT_EQ(reported.queue, peer.queue);
+    EXPECT_EQ(reported.first_psn, peer.first_psn);
+    EXPECT_EQ(reported.service, peer.service);
+    EXPECT_EQ(reported.path_mtu, peer.path_mtu);
+    EXPECT_EQ(reported.most_reads, peer.most_reads);
+    EXPECT_EQ(reported.mac, peer.mac);
     EXPECT_EQ(rdma_address::of({.address = "10.0.0.1", .queue = 2}).peer().mac, std::nullopt);
 }
 
@@ -163,8 +163,8 @@ TEST(RdmaPeers, WhoseAnswerComesTooLateForTheMemoryAreNotBlamed)
     std::string text;
     progress.attach(queue, {.on_error = [&](const send_failure& failure) { text = failure.text; }});
     std::optional<end_memory> memory(std::in_place, ports.get(0), cpu, 8192, region_options{.rights = all_rights});
-    const weftio_dev_remote far = remote_region{.address = 0x10000, .bytes = 8192, .rkey = 7}.on_device();
-    ASSERT_EQ(weftio_dev_rdma_write(queue.handle(), far, 0, memory->region.buffer(), 0, 8192, 0), WEFTIO_DEV_OK);
+    const weftio_dev_remote target = remote_region{.address = 0x10000, .bytes = 8192, .rkey = 7}.on_device();
+    ASSERT_EQ(weftio_dev_rdma_write(queue.handle(), target, 0, memory->region.buffer(), 0, 8192, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_commit(queue.handle()), WEFTIO_DEV_OK);
     EXPECT_TRUE(eventually([&] {
         ports.get(0).turn();

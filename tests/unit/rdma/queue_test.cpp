@@ -20,16 +20,16 @@ std::string words_of(const std::function<void()>& call)
     return refused.what();
 }
 
-/// What the progress_engine told of each end.
-class told_failures {
+/// What the progress_engine reported of each end.
+class reported_failures {
  public:
-    explicit told_failures(public_pair& ends) : ends_(ends)
+    explicit reported_failures(public_pair& ends) : ends_(ends)
     {
         for (unsigned end = 0; end < 2; ++end)
             progress_.attach(ends.queue(end),
                              {.on_error = [this, end](const send_failure& failure) { of_[end].push_back(failure); }});
     }
-    /// The first failure of an end, once it is told.
+    /// The first failure of an end, once it is reported.
     send_failure first(unsigned end)
     {
         EXPECT_TRUE(eventually([&] {
@@ -146,11 +146,11 @@ TEST_P(RdmaQueue, TellsBothHostsWhyAPeerWasRefused)
         {remote_region::of(readable.region).on_device(), "the key's memory region lacks access::remote_write"}};
     for (const auto& [peer, why] : cases) {
         ends.reset();
-        told_failures told(ends);
+        reported_failures reported(ends);
         const std::vector<std::uint8_t> before = ends.memory(1).copy();
         EXPECT_EQ(write(peer), WEFTIO_DEV_QUEUE_ERROR) << why;
         EXPECT_EQ(ends.memory(1).copy(), before);
-        const send_failure ours = told.first(0), theirs = told.first(1);
+        const send_failure ours = reported.first(0), theirs = reported.first(1);
         EXPECT_EQ(ours.what, outcome_of::send_ring);
         EXPECT_EQ(ours.syndrome, WEFTIO_SYNDROME_REMOTE_ACCESS) << ours.text;
         EXPECT_EQ(theirs.what, outcome_of::none);
@@ -169,20 +169,20 @@ TEST_P(RdmaQueue, CountsTheRefusalsThatNobodyWasToldOf)
     }
     const std::uint64_t lost = ends.queue(1).counters().lost_events;
     EXPECT_GT(lost, 0u);
-    std::uint64_t told = 0;
+    std::uint64_t reported = 0;
     progress_engine progress;
-    progress.attach(ends.queue(1), {.on_error = [&](const send_failure&) { ++told; }});
+    progress.attach(ends.queue(1), {.on_error = [&](const send_failure&) { ++reported; }});
     EXPECT_TRUE(eventually([&] {
         progress.progress();
-        return told + lost >= refused;
+        return reported + lost >= refused;
     }));
-    EXPECT_EQ(told + lost, refused);
+    EXPECT_EQ(reported + lost, refused);
 }
 
 TEST_P(RdmaQueue, TellsKernelAndHostOfAReceiveThatIsTooShort)
 {
     ends.connect();
-    told_failures told(ends);
+    reported_failures reported(ends);
     for (std::uint32_t bytes : {100u, 8u, 100u}) {
         ASSERT_EQ(weftio_dev_rdma_recv_post(b(), ends.buffer(1), 0, bytes), WEFTIO_DEV_OK);
         ASSERT_EQ(weftio_dev_rdma_send(a(), ends.buffer(0), 0, 100, 0), WEFTIO_DEV_OK);
@@ -199,28 +199,29 @@ TEST_P(RdmaQueue, TellsKernelAndHostOfAReceiveThatIsTooShort)
     EXPECT_EQ(message.reason, static_cast<std::uint32_t>(refusal::receive_too_short));
     EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first + 1, &message), WEFTIO_DEV_QUEUE_ERROR);
     EXPECT_EQ(message.syndrome, WEFTIO_SYNDROME_FLUSHED);
-    const send_failure theirs = told.first(1);
+    const send_failure theirs = reported.first(1);
     EXPECT_EQ(theirs.what, outcome_of::receive_ring);
     EXPECT_EQ(theirs.position, 1u);
     EXPECT_THAT(theirs.text, HasSubstr(explain(refusal::receive_too_short)));
-    EXPECT_EQ(told.first(0).syndrome, WEFTIO_SYNDROME_REMOTE_INVALID);
+    EXPECT_EQ(reported.first(0).syndrome, WEFTIO_SYNDROME_REMOTE_INVALID);
     EXPECT_EQ(weftio_dev_rdma_recv_wait(b(), 1, 0, &count, &first), WEFTIO_DEV_QUEUE_ERROR) << "and none comes";
 }
 
 TEST_P(RdmaQueue, NotifiesOfEntriesThatAskForIt)
 {
     ends.connect();
-    std::vector<std::uint32_t> told;
+    std::vector<std::uint32_t> reported;
     progress_engine progress;
-    progress.attach(ends.queue(0), {.on_sent = [&](const send_notification& each) { told.push_back(each.position); }});
+    progress.attach(ends.queue(0),
+                    {.on_sent = [&](const send_notification& each) { reported.push_back(each.position); }});
     for (weftio_u32 flags : {WEFTIO_DEV_SEND_NOTIFY, WEFTIO_DEV_SEND_NONE, WEFTIO_DEV_SEND_NOTIFY})
         ASSERT_EQ(weftio_dev_rdma_write(a(), ends.remote(1), 0, ends.buffer(0), 0, 8, flags), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(a(), 0), WEFTIO_DEV_OK);
     EXPECT_TRUE(eventually([&] {
         progress.progress();
-        return told.size() == 2;
+        return reported.size() == 2;
     }));
-    EXPECT_EQ(told, (std::vector<std::uint32_t>{0, 2}));
+    EXPECT_EQ(reported, (std::vector<std::uint32_t>{0, 2}));
 }
 
 TEST_P(RdmaQueue, IsMovedWithItsReceives)
@@ -293,8 +294,8 @@ TEST(RdmaQueueOptions, OfBothEndsMakeTheSmallerPathMtu)
     EXPECT_EQ(one.path_mtu(), 512u);
     EXPECT_EQ(other.path_mtu(), 512u);
     const end_memory memory(ports.get(0), cpu, 8192, {.rights = all_rights});
-    const weftio_dev_remote far = remote_region::of(memory.region, 4096).on_device();
-    ASSERT_EQ(weftio_dev_rdma_write(one.handle(), far, 0, memory.region.buffer(), 0, 4096, 0), WEFTIO_DEV_OK);
+    const weftio_dev_remote target = remote_region::of(memory.region, 4096).on_device();
+    ASSERT_EQ(weftio_dev_rdma_write(one.handle(), target, 0, memory.region.buffer(), 0, 4096, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(one.handle(), 0), WEFTIO_DEV_OK);
     EXPECT_EQ(std::memcmp(memory.data(), memory.data() + 4096, 4096), 0);
     EXPECT_EQ(one.counters().packets, 8u);
@@ -309,14 +310,14 @@ TEST(RdmaQueueFailures, OfAKeyThatCannotBeInvalidatedSaySo)
 {
     public_pair ends(places_of_ends[0]);
     ends.connect();
-    told_failures told(ends);
+    reported_failures reported(ends);
     weftio_dev_rdma_recv* const recv = ends.queue(1).receives().handle();
     ASSERT_EQ(weftio_dev_rdma_recv_post(recv, ends.buffer(1), 0, 64), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_recv_commit(recv), WEFTIO_DEV_OK);
     const std::uint32_t key = ends.memory(1).region.lkey();
     ASSERT_EQ(weftio_dev_rdma_send_inval(ends.queue(0).handle(), ends.buffer(0), 0, 8, key, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(ends.queue(0).handle(), 0), WEFTIO_DEV_QUEUE_ERROR);
-    EXPECT_THAT(told.first(1).text, HasSubstr(fmt::format("was to invalidate key {:#x}", key)));
+    EXPECT_THAT(reported.first(1).text, HasSubstr(fmt::format("was to invalidate key {:#x}", key)));
 }
 
 TEST(RdmaQueueOptions, SayWhatThePeerMayAskFor)
@@ -324,14 +325,14 @@ TEST(RdmaQueueOptions, SayWhatThePeerMayAskFor)
     public_pair ends(places_of_ends[0], {.entries = 64, .receive_entries = 64, .rights = access::remote_read});
     ends.connect();
     const std::vector<std::uint8_t> before = ends.memory(1).copy();
-    told_failures told(ends);
+    reported_failures reported(ends);
     weftio_dev_rdma* const rdma = ends.queue(0).handle();
     ASSERT_EQ(weftio_dev_rdma_read(rdma, ends.remote(1), 0, ends.buffer(0), 0, 8, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_write_value(rdma, ends.remote(1), 0, 1, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_QUEUE_ERROR);
     EXPECT_EQ(ends.memory(1).copy(), before);
-    EXPECT_THAT(told.first(1).text, HasSubstr("this queue does not give the peer access::remote_write"));
+    EXPECT_THAT(reported.first(1).text, HasSubstr("this queue does not give the peer access::remote_write"));
 }
 
 TEST(RdmaQueueOptions, OfAnUnreliableQueueAllowNoReads)
@@ -345,10 +346,10 @@ TEST(RdmaQueueOptions, OfAnUnreliableQueueAllowNoReads)
         ends.turn();
         return std::memcmp(ends.memory(0).data(), ends.memory(1).data(), 3000) == 0;
     }));
-    told_failures told(ends);
+    reported_failures reported(ends);
     ASSERT_EQ(weftio_dev_rdma_read(rdma, ends.remote(1), 0, ends.buffer(0), 0, 8, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_QUEUE_ERROR);
-    EXPECT_THAT(told.first(0).text, HasSubstr("unreliable (UC), which has neither reads nor atomics"));
+    EXPECT_THAT(reported.first(0).text, HasSubstr("unreliable (UC), which has neither reads nor atomics"));
 }
 
 TEST(RdmaQueueOptions, ThatNoQueueHasAreRefusedWithTheirValue)
@@ -419,15 +420,15 @@ TEST(RdmaDevice, ConnectsOverIpv6Too)
     wired_ports ports(engine_mode::thread);
     const device cpu = device::open("cpu");
     const rdma_device here(ports.get(0), {.address = "fd00::1"}), there(ports.get(1), {.address = "fd00::2"});
-    const end_memory near(ports.get(0), cpu, 4096, {}), far(ports.get(1), cpu, 4096, {.rights = all_rights});
+    const end_memory near(ports.get(0), cpu, 4096, {}), target(ports.get(1), cpu, 4096, {.rights = all_rights});
     rdma_queue one(here, cpu), other(there, cpu);
     one.connect(other.address());
     other.connect(one.address());
-    ASSERT_EQ(weftio_dev_rdma_write(one.handle(), remote_region::of(far.region).on_device(), 0, near.region.buffer(), 0,
-                                    4096, 0),
+    ASSERT_EQ(weftio_dev_rdma_write(one.handle(), remote_region::of(target.region).on_device(), 0, near.region.buffer(),
+                                    0, 4096, 0),
               WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(one.handle(), 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(far.copy(), near.copy());
+    EXPECT_EQ(target.copy(), near.copy());
 }
 
 } // namespace weftio::test

@@ -7,22 +7,22 @@
 
 /*
  * One lane uses each operation once: from queue pair `near_end` to the memory of the peer, whose receive ring is
- * `far_end`. `mine` has one buffer of 4096 bytes, and the peer's memory has 4096 bytes. Statuses are stored in `said`,
- * the fields of received messages in `told`.
+ * `peer_end`. `mine` has one buffer of 4096 bytes, and the peer's memory has 4096 bytes. Statuses are stored in `said`,
+ * the fields of received messages in `reported`.
  */
 WEFTIO_KERNEL void rdma_does_everything(WEFTIO_GLOBAL struct weftio_dev_rdma* near_end,
-                                        WEFTIO_GLOBAL struct weftio_dev_rdma_recv* far_end,
+                                        WEFTIO_GLOBAL struct weftio_dev_rdma_recv* peer_end,
                                         struct weftio_dev_remote peer, WEFTIO_GLOBAL struct weftio_dev_buf_arr* mine,
                                         WEFTIO_GLOBAL struct weftio_dev_buf_arr* theirs, WEFTIO_GLOBAL weftio_u32* said,
-                                        WEFTIO_GLOBAL weftio_u32* told)
+                                        WEFTIO_GLOBAL weftio_u32* reported)
 {
     struct weftio_dev_buf here = weftio_dev_buf_get(mine, 0), there = weftio_dev_buf_get(theirs, 0);
     struct weftio_dev_rdma_message message;
     weftio_u32 at = 0, count = 0, first = 0;
 
     for (weftio_u32 each = 0; each < 4; ++each)
-        said[at++] = (weftio_u32)weftio_dev_rdma_recv_post(far_end, there, 3072 + each * 64, 64);
-    said[at++] = (weftio_u32)weftio_dev_rdma_recv_commit(far_end);
+        said[at++] = (weftio_u32)weftio_dev_rdma_recv_post(peer_end, there, 3072 + each * 64, 64);
+    said[at++] = (weftio_u32)weftio_dev_rdma_recv_commit(peer_end);
     said[at++] = (weftio_u32)weftio_dev_rdma_write(near_end, peer, 0, here, 100, 1500, WEFTIO_DEV_SEND_NONE);
     said[at++] = (weftio_u32)weftio_dev_rdma_write_imm(near_end, peer, 1600, here, 0, 64, 7, WEFTIO_DEV_SEND_NONE);
     said[at++] = (weftio_u32)weftio_dev_rdma_write_inline(near_end, peer, 1700, here.address, 28, WEFTIO_DEV_SEND_NONE);
@@ -39,16 +39,16 @@ WEFTIO_KERNEL void rdma_does_everything(WEFTIO_GLOBAL struct weftio_dev_rdma* ne
     said[at++] = (weftio_u32)weftio_dev_rdma_commit_wait(near_end, 0);
     said[at++] = (weftio_u32)weftio_dev_rdma_wait_value(near_end,
                                                         (const WEFTIO_GLOBAL weftio_u64*)(there.address + 2816), 42, 0);
-    said[at++] = (weftio_u32)weftio_dev_rdma_recv_wait(far_end, 3, 0, &count, &first);
+    said[at++] = (weftio_u32)weftio_dev_rdma_recv_wait(peer_end, 3, 0, &count, &first);
     for (weftio_u32 each = 0; each < count; ++each) {
-        weftio_s32 status = weftio_dev_rdma_recv_message(far_end, first + each, &message);
+        weftio_s32 status = weftio_dev_rdma_recv_message(peer_end, first + each, &message);
         said[at++] = (weftio_u32)status;
         if (status != WEFTIO_DEV_OK)
             return;
-        told[each * 4] = message.kind;
-        told[each * 4 + 1] = message.bytes;
-        told[each * 4 + 2] = message.immediate;
-        told[each * 4 + 3] = message.solicited;
+        reported[each * 4] = message.kind;
+        reported[each * 4 + 1] = message.bytes;
+        reported[each * 4 + 2] = message.immediate;
+        reported[each * 4 + 3] = message.solicited;
     }
     said[RDMA_STATUSES] = at;
 }

@@ -20,14 +20,14 @@ class RdmaRefusal : public testing::Test {
  protected:
     void SetUp() override
     {
-        before = far.copy();
-        ours = near.copy();
+        before = peer_memory.copy();
+        ours = own_memory.copy();
     }
     /// Nothing was written at either end, and every entry counts once.
     void TearDown() override
     {
-        EXPECT_EQ(far.copy(), before);
-        EXPECT_EQ(near.copy(), ours);
+        EXPECT_EQ(peer_memory.copy(), before);
+        EXPECT_EQ(own_memory.copy(), ours);
         for (unsigned end = 0; end < 2; ++end) {
             if (ends.queues[end])
                 expect_conserved(ends.queue(end).nic().counters());
@@ -37,9 +37,9 @@ class RdmaRefusal : public testing::Test {
     /// The queue is in error: the first entry failed with this syndrome, the one behind it was flushed.
     void expect_failure(std::uint8_t syndrome)
     {
-        const nic::send_outcome told = a.told();
-        EXPECT_EQ(told.syndrome, syndrome) << told.text;
-        EXPECT_EQ(told.position, 0u);
+        const nic::send_outcome reported = a.reported();
+        EXPECT_EQ(reported.syndrome, syndrome) << reported.text;
+        EXPECT_EQ(reported.position, 0u);
         EXPECT_TRUE(a.nic().failed());
         EXPECT_EQ(a.sent().syndrome, WEFTIO_SYNDROME_FLUSHED);
         const nic::rdma_counters count = a.nic().counters();
@@ -47,26 +47,26 @@ class RdmaRefusal : public testing::Test {
         EXPECT_EQ(count.flushed, 1u);
         EXPECT_EQ(count.done, 0u);
     }
-    /// The host hears this of the entry, and nothing else.
+    /// This is reported to the host for the entry, and nothing else.
     void expect_reason(refusal why)
     {
-        const nic::send_outcome told = a.told();
-        EXPECT_EQ(told.reason, why) << told.text;
-        EXPECT_EQ(told.syndrome, core::syndrome_of(why)) << told.text;
-        EXPECT_THAT(told.text, testing::HasSubstr(" failed: "));
-        EXPECT_THAT(told.text, testing::EndsWith(explain(why)));
+        const nic::send_outcome reported = a.reported();
+        EXPECT_EQ(reported.reason, why) << reported.text;
+        EXPECT_EQ(reported.syndrome, core::syndrome_of(why)) << reported.text;
+        EXPECT_THAT(reported.text, testing::HasSubstr(" failed: "));
+        EXPECT_THAT(reported.text, testing::EndsWith(explain(why)));
     }
-    /// The host of the peer hears this of it, and nothing more.
-    void expect_told(nic::outcome_of what, std::uint8_t syndrome, const std::string& words)
+    /// This is reported to the host of the peer, and nothing more.
+    void expect_reported(nic::outcome_of what, std::uint8_t syndrome, const std::string& words)
     {
-        const nic::send_outcome told = b.told();
-        EXPECT_EQ(told.what, what) << told.text;
-        EXPECT_EQ(told.syndrome, syndrome) << told.text;
-        EXPECT_EQ(told.position, what == nic::outcome_of::receive_ring ? 1u : 0u);
-        EXPECT_THAT(told.text, testing::StartsWith(fmt::format("weftio: rdma_queue {}: ", b.number())));
-        EXPECT_THAT(told.text, testing::HasSubstr(words));
-        EXPECT_THAT(told.text, testing::EndsWith(explain(told.reason)));
-        EXPECT_EQ(b.told().text, "");
+        const nic::send_outcome reported = b.reported();
+        EXPECT_EQ(reported.what, what) << reported.text;
+        EXPECT_EQ(reported.syndrome, syndrome) << reported.text;
+        EXPECT_EQ(reported.position, what == nic::outcome_of::receive_ring ? 1u : 0u);
+        EXPECT_THAT(reported.text, testing::StartsWith(fmt::format("weftio: rdma_queue {}: ", b.number())));
+        EXPECT_THAT(reported.text, testing::HasSubstr(words));
+        EXPECT_THAT(reported.text, testing::EndsWith(explain(reported.reason)));
+        EXPECT_EQ(b.reported().text, "");
     }
     void connect_unreliably()
     {
@@ -80,15 +80,15 @@ class RdmaRefusal : public testing::Test {
     void run(std::uint32_t opcode, const std::vector<segment>& body)
     {
         a.post(opcode, body);
-        a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(50, 8)});
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(50, 8)});
         a.push();
         ASSERT_TRUE(ends.run_until([&] { return a.nic().failed(); }));
         ends.run();
     }
 
     two_ends ends{false};
-    played_pair &a = ends.queue(0), &b = ends.queue(1);
-    end_memory &near = ends.memory(0), &far = ends.memory(1);
+    fake_pair &a = ends.queue(0), &b = ends.queue(1);
+    end_memory &own_memory = ends.memory(0), &peer_memory = ends.memory(1);
     std::vector<std::uint8_t> before, ours;
 };
 
@@ -97,7 +97,8 @@ class RdmaRefusal : public testing::Test {
 TEST_F(RdmaRefusal, OfAKeyThatThePeerDoesNotHave)
 {
     ends.connect();
-    run(WEFTIO_OPCODE_RDMA_WRITE, {remote(far.address(), far.region.lkey() ^ 1), near.local(0, 3000)});
+    run(WEFTIO_OPCODE_RDMA_WRITE,
+        {remote(peer_memory.address(), peer_memory.region.lkey() ^ 1), own_memory.local(0, 3000)});
     expect_failure(WEFTIO_SYNDROME_REMOTE_ACCESS);
     EXPECT_EQ(b.nic().counters().refused, 1u);
     EXPECT_TRUE(b.nic().failed());
@@ -106,7 +107,7 @@ TEST_F(RdmaRefusal, OfAKeyThatThePeerDoesNotHave)
 TEST_F(RdmaRefusal, OfBytesBehindTheRegionOfThePeer)
 {
     ends.connect();
-    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(two_ends::memory_bytes - 2999), near.local(0, 3000)});
+    run(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(two_ends::memory_bytes - 2999), own_memory.local(0, 3000)});
     expect_failure(WEFTIO_SYNDROME_REMOTE_ACCESS);
 }
 
@@ -115,7 +116,7 @@ TEST_F(RdmaRefusal, OfARightThatTheRegionLacks)
     ends.connect();
     const end_memory readable(ends.at(1), ends.cpu, 4096, {.rights = access::local_write | access::remote_read});
     const std::vector<std::uint8_t> kept = readable.copy();
-    run(WEFTIO_OPCODE_RDMA_WRITE, {readable.far(0), near.local(0, 8)});
+    run(WEFTIO_OPCODE_RDMA_WRITE, {readable.remote_at(0), own_memory.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_REMOTE_ACCESS);
     EXPECT_EQ(readable.copy(), kept);
 }
@@ -125,7 +126,7 @@ TEST_F(RdmaRefusal, OfARegionOfAnotherDomain)
     ends.connect();
     const end_memory apart(ends.at(1), ends.cpu, 4096, {.rights = all_rights, .domain = protection_domain::make()});
     const std::vector<std::uint8_t> kept = apart.copy();
-    run(WEFTIO_OPCODE_RDMA_WRITE, {apart.far(0), near.local(0, 8)});
+    run(WEFTIO_OPCODE_RDMA_WRITE, {apart.remote_at(0), own_memory.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_REMOTE_ACCESS);
     EXPECT_EQ(apart.copy(), kept);
 }
@@ -136,14 +137,15 @@ TEST_F(RdmaRefusal, OfAnOperationThatThePeersQueueDoesNotAllow)
     nic::rdma_connection to = ends.connection(1);
     to.rights = access::remote_read;
     b.nic().connect(to);
-    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    run(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_REMOTE_INVALID);
 }
 
 TEST_F(RdmaRefusal, OfAKeyOfOurOwnThatIsUnknown)
 {
     ends.connect();
-    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), pointer(8, near.region.lkey() ^ 1, near.address())});
+    run(WEFTIO_OPCODE_RDMA_WRITE,
+        {peer_memory.remote_at(0), pointer(8, own_memory.region.lkey() ^ 1, own_memory.address())});
     expect_failure(WEFTIO_SYNDROME_LOCAL_PROTECTION);
     EXPECT_EQ(b.nic().counters().requests, 0u);
 }
@@ -158,7 +160,8 @@ TEST_F(RdmaRefusal, OfAMessageOfMoreThan2GiBIsOurOwn)
         const memory adopted = ends.cpu.adopt(pages, most);
         const memory_region region(ends.at(0), adopted);
         const segment whole = pointer(0, region.lkey(), reinterpret_cast<std::uint64_t>(pages)); // 0: 2^31 bytes
-        const std::vector<segment> as_long{far.far(0), whole}, longer{far.far(0), whole, near.local(0, 1)};
+        const std::vector<segment> as_long{peer_memory.remote_at(0), whole},
+            longer{peer_memory.remote_at(0), whole, own_memory.local(0, 1)};
         const std::tuple<std::uint32_t, std::vector<segment>, refusal> cases[]{
             {WEFTIO_OPCODE_RDMA_WRITE, as_long, refusal::remote_access},
             {WEFTIO_OPCODE_RDMA_WRITE, longer, refusal::message_too_long},
@@ -180,7 +183,7 @@ TEST_F(RdmaRefusal, OfAReadToMemoryThatMayNotBeWritten)
     ends.connect();
     const end_memory fixed(ends.at(0), ends.cpu, 4096, {.rights = access::none});
     const std::vector<std::uint8_t> kept = fixed.copy();
-    run(WEFTIO_OPCODE_RDMA_READ, {far.far(0), fixed.local(0, 8)});
+    run(WEFTIO_OPCODE_RDMA_READ, {peer_memory.remote_at(0), fixed.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_LOCAL_PROTECTION);
     EXPECT_EQ(fixed.copy(), kept);
     EXPECT_EQ(a.sent().vendor, static_cast<std::uint8_t>(refusal::flushed));
@@ -190,15 +193,15 @@ TEST_F(RdmaRefusal, OfARegionOfOurOwnThatIsOfAnotherDomain)
 {
     ends.connect();
     const end_memory apart(ends.at(0), ends.cpu, 4096, {.domain = protection_domain::make()});
-    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), apart.local(0, 8)});
+    run(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), apart.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_LOCAL_PROTECTION);
 }
 
 TEST_F(RdmaRefusal, OfAnEntryThatIsChangedBeforeItsAnswerComes)
 {
     ends.connect();
-    a.post(WEFTIO_OPCODE_RDMA_READ, {far.far(0), near.local(0, 8)});
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(50, 8)}, 0, WEFTIO_FENCE);
+    a.post(WEFTIO_OPCODE_RDMA_READ, {peer_memory.remote_at(0), own_memory.local(0, 8)});
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(50, 8)}, 0, WEFTIO_FENCE);
     a.push();
     ends.at(0).turn();
     a.spoil(0, 11); // the address of its data segment
@@ -209,8 +212,8 @@ TEST_F(RdmaRefusal, OfAnEntryThatIsChangedBeforeItsAnswerComes)
 TEST_F(RdmaRefusal, ByThePeerThatCannotWriteToItsReceive)
 {
     ends.connect();
-    b.post_receive({pointer(100, far.region.lkey() ^ 1, far.address())});
-    run(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
+    b.post_receive({pointer(100, peer_memory.region.lkey() ^ 1, peer_memory.address())});
+    run(WEFTIO_OPCODE_SEND, {own_memory.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_REMOTE_OPERATION);
     const std::optional<weftio_cqe> cqe = b.received();
     ASSERT_TRUE(cqe);
@@ -221,28 +224,29 @@ TEST_F(RdmaRefusal, ByThePeerThatCannotWriteToItsReceive)
 TEST_F(RdmaRefusal, ToInvalidateTheKeyOfARegion)
 {
     ends.connect();
-    b.post_receive({far.local(0, 8)});
-    a.post(WEFTIO_OPCODE_SEND_INVALIDATE, {near.local(0, 8)}, 0x1234);
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(50, 8)});
+    b.post_receive({peer_memory.local(0, 8)});
+    a.post(WEFTIO_OPCODE_SEND_INVALIDATE, {own_memory.local(0, 8)}, 0x1234);
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(50, 8)});
     a.push();
     ASSERT_TRUE(ends.run_until([&] { return a.nic().failed(); }));
     expect_failure(WEFTIO_SYNDROME_REMOTE_ACCESS);
     const std::optional<weftio_cqe> cqe = b.received();
     ASSERT_TRUE(cqe);
     EXPECT_EQ(weftio_swap64(cqe->timestamp_be) >> 8 & 0xff, static_cast<std::uint8_t>(refusal::not_invalidated));
-    const std::string told = b.told().text;
-    EXPECT_THAT(told, testing::HasSubstr("the peer's SEND was refused, which was to invalidate key 0x1234: "));
+    const std::string reported = b.reported().text;
+    EXPECT_THAT(reported, testing::HasSubstr("the peer's SEND was refused, which was to invalidate key 0x1234: "));
 }
 
 TEST_F(RdmaRefusal, EndsBothSidesOfAQueue)
 {
     ends.connect();
-    a.post_receive({near.local(0, 8)});
-    run(WEFTIO_OPCODE_RDMA_WRITE, {remote(far.address(), far.region.lkey() ^ 1), near.local(0, 8)});
+    a.post_receive({own_memory.local(0, 8)});
+    run(WEFTIO_OPCODE_RDMA_WRITE,
+        {remote(peer_memory.address(), peer_memory.region.lkey() ^ 1), own_memory.local(0, 8)});
     const std::optional<weftio_cqe> cqe = a.received();
     ASSERT_TRUE(cqe);
     EXPECT_EQ(weftio_cqe_syndrome(&*cqe), WEFTIO_SYNDROME_FLUSHED);
-    b.post(WEFTIO_OPCODE_RDMA_WRITE, {near.far(0), far.local(0, 8)});
+    b.post(WEFTIO_OPCODE_RDMA_WRITE, {own_memory.remote_at(0), peer_memory.local(0, 8)});
     b.push();
     ends.run();
     EXPECT_EQ(b.sent().syndrome, WEFTIO_SYNDROME_FLUSHED);
@@ -256,11 +260,12 @@ TEST_F(RdmaRefusal, OfRequestsToAQueueThatHasFailed)
     to.timeout = 1;
     to.retry_count = 1;
     b.nic().connect(to);
-    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), pointer(8, near.region.lkey() ^ 1, near.address())});
-    b.post(WEFTIO_OPCODE_RDMA_WRITE, {near.far(0), far.local(0, 8)});
+    run(WEFTIO_OPCODE_RDMA_WRITE,
+        {peer_memory.remote_at(0), pointer(8, own_memory.region.lkey() ^ 1, own_memory.address())});
+    b.post(WEFTIO_OPCODE_RDMA_WRITE, {own_memory.remote_at(0), peer_memory.local(0, 8)});
     b.push();
     ASSERT_TRUE(ends.run_until([&] { return b.nic().failed(); }));
-    EXPECT_EQ(b.told().syndrome, WEFTIO_SYNDROME_RETRIES_EXCEEDED);
+    EXPECT_EQ(b.reported().syndrome, WEFTIO_SYNDROME_RETRIES_EXCEEDED);
     EXPECT_EQ(a.nic().counters().ignored, 2u);
 }
 
@@ -269,11 +274,15 @@ TEST_F(RdmaRefusal, OfEntriesThatAreMalformed)
     const std::tuple<std::uint32_t, std::vector<segment>, refusal> bad[]{
         {WEFTIO_OPCODE_MMO, {}, refusal::unknown_opcode},
         {WEFTIO_OPCODE_RDMA_WRITE, {}, refusal::wrong_size},
-        {WEFTIO_OPCODE_FETCH_ADD, {far.far(0), atomic(1)}, refusal::wrong_atomic},
-        {WEFTIO_OPCODE_FETCH_ADD, {far.far(0), atomic(1), near.local(0, 4)}, refusal::wrong_atomic},
-        {WEFTIO_OPCODE_FETCH_ADD, {far.far(4), atomic(1), near.local(0, 8)}, refusal::misaligned_atomic},
-        {WEFTIO_OPCODE_COMPARE_SWAP, {far.far(9), atomic(1), near.local(0, 8)}, refusal::misaligned_atomic},
-        {WEFTIO_OPCODE_RDMA_READ, {far.far(0), inlined({1, 2})[0]}, refusal::wrong_segment},
+        {WEFTIO_OPCODE_FETCH_ADD, {peer_memory.remote_at(0), atomic(1)}, refusal::wrong_atomic},
+        {WEFTIO_OPCODE_FETCH_ADD, {peer_memory.remote_at(0), atomic(1), own_memory.local(0, 4)}, refusal::wrong_atomic},
+        {WEFTIO_OPCODE_FETCH_ADD,
+         {peer_memory.remote_at(4), atomic(1), own_memory.local(0, 8)},
+         refusal::misaligned_atomic},
+        {WEFTIO_OPCODE_COMPARE_SWAP,
+         {peer_memory.remote_at(9), atomic(1), own_memory.local(0, 8)},
+         refusal::misaligned_atomic},
+        {WEFTIO_OPCODE_RDMA_READ, {peer_memory.remote_at(0), inlined({1, 2})[0]}, refusal::wrong_segment},
         {WEFTIO_OPCODE_SEND, {pointer(WEFTIO_INLINE_SEGMENT | 13, 0, 0)}, refusal::wrong_size},
     };
     for (const auto& [opcode, body, why] : bad) {
@@ -294,13 +303,14 @@ TEST_F(RdmaRefusal, TellsTheHostWhatIsWrongWithOurMemory)
     const end_memory apart(ends.at(0), ends.cpu, 4096, {.domain = protection_domain::make()});
     const end_memory fixed(ends.at(0), ends.cpu, 4096, {.rights = access::none});
     const std::tuple<std::uint32_t, segment, refusal> cases[]{
-        {WEFTIO_OPCODE_RDMA_WRITE, pointer(8, near.region.lkey() ^ 1, near.address()), refusal::unknown_key},
+        {WEFTIO_OPCODE_RDMA_WRITE, pointer(8, own_memory.region.lkey() ^ 1, own_memory.address()),
+         refusal::unknown_key},
         {WEFTIO_OPCODE_RDMA_WRITE, apart.local(0, 8), refusal::other_domain},
         {WEFTIO_OPCODE_RDMA_READ, fixed.local(0, 8), refusal::no_local_write},
-        {WEFTIO_OPCODE_RDMA_WRITE, near.local(two_ends::memory_bytes - 7, 8), refusal::outside_region}};
+        {WEFTIO_OPCODE_RDMA_WRITE, own_memory.local(two_ends::memory_bytes - 7, 8), refusal::outside_region}};
     for (const auto& [opcode, piece, why] : cases) {
         ends.connect();
-        run(opcode, {far.far(0), piece});
+        run(opcode, {peer_memory.remote_at(0), piece});
         expect_reason(why);
         for (unsigned end = 0; end < 2; ++end)
             ends.queue(end).restart();
@@ -310,9 +320,9 @@ TEST_F(RdmaRefusal, TellsTheHostWhatIsWrongWithOurMemory)
 TEST_F(RdmaRefusal, OfASendThatIsLongerThanItsReceive)
 {
     ends.connect();
-    b.post_receive({far.local(0, 1024)});
-    b.post_receive({far.local(0, 1024)});
-    run(WEFTIO_OPCODE_SEND, {near.local(0, 1025)});
+    b.post_receive({peer_memory.local(0, 1024)});
+    b.post_receive({peer_memory.local(0, 1024)});
+    run(WEFTIO_OPCODE_SEND, {own_memory.local(0, 1025)});
     expect_failure(WEFTIO_SYNDROME_REMOTE_INVALID);
     const std::optional<weftio_cqe> first = b.received(), second = b.received();
     ASSERT_TRUE(first && second);
@@ -320,26 +330,26 @@ TEST_F(RdmaRefusal, OfASendThatIsLongerThanItsReceive)
     EXPECT_EQ(weftio_cqe_syndrome(&*first), WEFTIO_SYNDROME_LOCAL_LENGTH);
     EXPECT_EQ(weftio_cqe_syndrome(&*second), WEFTIO_SYNDROME_FLUSHED);
     // The first packet fits, and was placed before the second showed that the message does not.
-    std::copy_n(near.data(), 1024, before.begin());
+    std::copy_n(own_memory.data(), 1024, before.begin());
 }
 
 TEST_F(RdmaRefusal, OfARecordThatClaimsMoreThanTheRingHolds)
 {
     ends.connect();
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
     a.push_as(65);
     ends.run();
     EXPECT_TRUE(a.nic().failed());
-    EXPECT_EQ(a.told().syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
+    EXPECT_EQ(a.reported().syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
 }
 
 TEST_F(RdmaRefusal, OfAReceiveRecordThatClaimsMoreThanTheRingHolds)
 {
     ends.connect();
     b.claim_receives(65);
-    run(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
+    run(WEFTIO_OPCODE_SEND, {own_memory.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_REMOTE_OPERATION);
-    expect_told(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
+    expect_reported(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
     EXPECT_TRUE(b.nic().failed());
     EXPECT_EQ(b.sent().vendor, static_cast<std::uint8_t>(refusal::refused_peer)) << "the kernel hears of it too";
     EXPECT_EQ(b.nic().counters().received, 0u);
@@ -349,20 +359,20 @@ TEST_F(RdmaRefusal, OfAReceiveRecordByAQueueThatAnswersNothing)
 {
     connect_unreliably();
     b.claim_receives(65);
-    a.post(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
+    a.post(WEFTIO_OPCODE_SEND, {own_memory.local(0, 8)});
     a.push();
     ends.run();
     EXPECT_TRUE(b.nic().failed());
-    expect_told(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
+    expect_reported(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
 }
 
 TEST_F(RdmaRefusal, OfReceivesThatArePostedToAFailedQueue)
 {
     ends.connect();
-    run(WEFTIO_OPCODE_RDMA_WRITE, {remote(far.address(), 7), near.local(0, 8)});
+    run(WEFTIO_OPCODE_RDMA_WRITE, {remote(peer_memory.address(), 7), own_memory.local(0, 8)});
     ASSERT_TRUE(b.nic().failed());
     EXPECT_EQ(b.sent().syndrome, WEFTIO_SYNDROME_FLUSHED) << "who waits for a receive looks here";
-    b.post_receive({far.local(0, 8)});
+    b.post_receive({peer_memory.local(0, 8)});
     b.push(); // it may sleep
     ends.run();
     const std::optional<weftio_cqe> cqe = b.received();
@@ -375,16 +385,17 @@ TEST_F(RdmaRefusal, TellsTheHostWhoseMemoryAndWhy)
     const end_memory readable(ends.at(1), ends.cpu, 4096, {.rights = access::local_write | access::remote_read});
     const end_memory apart(ends.at(1), ends.cpu, 4096, {.rights = all_rights, .domain = protection_domain::make()});
     const std::vector<std::pair<segment, std::string>> cases{
-        {remote(far.address(), 7), fmt::format("the peer's WRITE was refused: 8 bytes at {:#x} with key 0x7: no memory "
-                                               "region has that key",
-                                               far.address())},
-        {readable.far(0), "the key's memory region lacks access::remote_write"},
-        {apart.far(0), "of another protection domain"},
-        {far.far(two_ends::memory_bytes - 7), "bytes lie outside the key's memory region"}};
+        {remote(peer_memory.address(), 7),
+         fmt::format("the peer's WRITE was refused: 8 bytes at {:#x} with key 0x7: no memory "
+                     "region has that key",
+                     peer_memory.address())},
+        {readable.remote_at(0), "the key's memory region lacks access::remote_write"},
+        {apart.remote_at(0), "of another protection domain"},
+        {peer_memory.remote_at(two_ends::memory_bytes - 7), "bytes lie outside the key's memory region"}};
     for (const auto& [where, words] : cases) {
         ends.connect();
-        run(WEFTIO_OPCODE_RDMA_WRITE, {where, near.local(0, 8)});
-        expect_told(nic::outcome_of::none, WEFTIO_SYNDROME_REMOTE_ACCESS, words);
+        run(WEFTIO_OPCODE_RDMA_WRITE, {where, own_memory.local(0, 8)});
+        expect_reported(nic::outcome_of::none, WEFTIO_SYNDROME_REMOTE_ACCESS, words);
         for (unsigned end = 0; end < 2; ++end)
             ends.queue(end).restart();
     }
@@ -392,22 +403,22 @@ TEST_F(RdmaRefusal, TellsTheHostWhoseMemoryAndWhy)
 
 TEST_F(RdmaRefusal, TellsTheHostWhichMemoryOfAnEntryWasRefused)
 {
-    const std::uint64_t ours = near.address() + 64, theirs = far.address();
-    const segment good = near.local(0, 16), wrong = pointer(24, near.region.lkey() ^ 1, ours);
-    const std::string by_us = fmt::format("failed: 24 bytes at {:#x} with key {:#x}: {}", ours, near.region.lkey() ^ 1,
-                                          explain(refusal::unknown_key));
+    const std::uint64_t ours = own_memory.address() + 64, theirs = peer_memory.address();
+    const segment good = own_memory.local(0, 16), wrong = pointer(24, own_memory.region.lkey() ^ 1, ours);
+    const std::string by_us = fmt::format("failed: 24 bytes at {:#x} with key {:#x}: {}", ours,
+                                          own_memory.region.lkey() ^ 1, explain(refusal::unknown_key));
     const std::string by_peer =
         fmt::format("failed: 16 bytes at {:#x} with key 0x7: {}", theirs, explain(refusal::remote_access));
     const std::vector<std::tuple<std::uint32_t, std::vector<segment>, std::string>> cases{
         {WEFTIO_OPCODE_SEND, {good, wrong, good}, by_us},
-        {WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), good, wrong}, by_us},
-        {WEFTIO_OPCODE_RDMA_READ, {far.far(0), wrong}, by_us},
+        {WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), good, wrong}, by_us},
+        {WEFTIO_OPCODE_RDMA_READ, {peer_memory.remote_at(0), wrong}, by_us},
         {WEFTIO_OPCODE_RDMA_WRITE, {remote(theirs, 7), good}, by_peer},
         {WEFTIO_OPCODE_RDMA_READ, {remote(theirs, 7), good}, by_peer}};
     for (const auto& [opcode, body, words] : cases) {
         ends.connect();
         run(opcode, body);
-        EXPECT_THAT(a.told().text, testing::EndsWith(words));
+        EXPECT_THAT(a.reported().text, testing::EndsWith(words));
         for (unsigned end = 0; end < 2; ++end)
             ends.queue(end).restart();
     }
@@ -416,22 +427,22 @@ TEST_F(RdmaRefusal, TellsTheHostWhichMemoryOfAnEntryWasRefused)
 TEST_F(RdmaRefusal, TellsTheHostOfAReceiveThatIsTooShortWithoutMemory)
 {
     ends.connect();
-    b.post_receive({far.local(0, 8)});
-    run(WEFTIO_OPCODE_SEND, {near.local(0, 16)});
-    EXPECT_THAT(a.told().text, testing::EndsWith(fmt::format(" failed: {}", explain(refusal::remote_invalid))));
+    b.post_receive({peer_memory.local(0, 8)});
+    run(WEFTIO_OPCODE_SEND, {own_memory.local(0, 16)});
+    EXPECT_THAT(a.reported().text, testing::EndsWith(fmt::format(" failed: {}", explain(refusal::remote_invalid))));
 }
 
 TEST_F(RdmaRefusal, TellsTheHostWhichReceiveEntryFailed)
 {
     ends.connect();
-    b.post_receive({far.local(0, 8)});
-    b.post_receive({pointer(100, far.region.lkey() ^ 1, far.address())});
+    b.post_receive({peer_memory.local(0, 8)});
+    b.post_receive({pointer(100, peer_memory.region.lkey() ^ 1, peer_memory.address())});
     a.post(WEFTIO_OPCODE_SEND, {});
-    a.post(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
+    a.post(WEFTIO_OPCODE_SEND, {own_memory.local(0, 8)});
     a.push();
     ends.run();
-    expect_told(nic::outcome_of::receive_ring, WEFTIO_SYNDROME_LOCAL_PROTECTION,
-                "receive entry at position 1 failed: no memory region has that key");
+    expect_reported(nic::outcome_of::receive_ring, WEFTIO_SYNDROME_LOCAL_PROTECTION,
+                    "receive entry at position 1 failed: no memory region has that key");
 }
 
 TEST_F(RdmaRefusal, OfAPeerThatHasGone)
@@ -443,7 +454,7 @@ TEST_F(RdmaRefusal, OfAPeerThatHasGone)
         ends.queue(end).nic().connect(to);
     }
     ends.queues[1].reset();
-    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    run(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_RETRIES_EXCEEDED);
     EXPECT_EQ(a.nic().counters().local_ack_timeout_err, 4u);
 }
@@ -456,7 +467,7 @@ TEST_F(RdmaRefusal, OfAPeerThatIsNeverReady)
         to.min_rnr_timer = 1;
         ends.queue(end).nic().connect(to);
     }
-    run(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
+    run(WEFTIO_OPCODE_SEND, {own_memory.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_NOT_READY_EXCEEDED);
     EXPECT_EQ(b.nic().counters().not_ready, 3u);
     EXPECT_EQ(a.nic().counters().rnr_nak_retry_err, 1u);
@@ -465,7 +476,7 @@ TEST_F(RdmaRefusal, OfAPeerThatIsNeverReady)
 TEST_F(RdmaRefusal, OfPacketsThatAreNotForAQueuePair)
 {
     ends.connect();
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
     a.push();
     ends.at(0).turn();
     const std::vector<std::vector<std::uint8_t>> sent = ends.ports.take(1);
@@ -496,7 +507,7 @@ TEST_F(RdmaRefusal, OfPacketsThatAreNotForAQueuePair)
 TEST_F(RdmaRefusal, LeavesOtherPacketsToTheRulesOfThePort)
 {
     ends.connect();
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
     a.push();
     ends.at(0).turn();
     std::vector<std::uint8_t> frame = ends.ports.take(1).at(0);
@@ -521,7 +532,7 @@ TEST_F(RdmaRefusal, LeavesOtherPacketsToTheRulesOfThePort)
 TEST_F(RdmaRefusal, TakesNothingFromTheDriverOnceAllAreClosed)
 {
     ends.connect();
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
     a.push();
     ends.at(0).turn();
     a.nic().stop_sending();
@@ -533,13 +544,13 @@ TEST_F(RdmaRefusal, TakesNothingFromTheDriverOnceAllAreClosed)
 TEST(RdmaPort, LetsNumbersRest)
 {
     const port wire = port::open("loopback", {.mode = engine_mode::inline_worker});
-    std::uint32_t before = played_pair(wire).number();
-    const played_pair kept(wire);
+    std::uint32_t before = fake_pair(wire).number();
+    const fake_pair kept(wire);
     EXPECT_EQ(kept.number(), before + 1);
     before = kept.number();
     constexpr std::uint32_t first = dpdk::wire::least_queue_number, last = first + dpdk::wire::queue_numbers - 1;
     for (std::uint32_t made = 0; made < last; ++made) {
-        const std::uint32_t number = played_pair(wire).number();
+        const std::uint32_t number = fake_pair(wire).number();
         ASSERT_NE(number, kept.number());
         ASSERT_TRUE(number == before + 1 || (number > before && number == kept.number() + 1) ||
                     (before == last && number == first))
@@ -561,9 +572,9 @@ TEST(RdmaPort, RefusesWhatItCannotDo)
         }
     };
     const port capture = port::open("pcap:builtin");
-    refused([&] { played_pair pair(capture); }, errc::not_supported, "sends nowhere");
+    refused([&] { fake_pair pair(capture); }, errc::not_supported, "sends nowhere");
     const port several = port::open("null", {.engines = 2});
-    refused([&] { played_pair pair(several); }, errc::not_supported, "has 2 engines");
+    refused([&] { fake_pair pair(several); }, errc::not_supported, "has 2 engines");
     two_ends ends(true);
     nic::rdma_connection to = ends.connection(0);
     to.path_mtu = 4096;

@@ -104,7 +104,8 @@ TEST(RdmaPool, GetsBackWhatAQueuePairHadUnderWayWhenThatSleepsRestartsOrFails)
         ends.connect();
         EXPECT_EQ(under_way(), 0u);
         for (unsigned read = 0; read < 20; ++read)
-            ends.queue(0).post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(1).far(0), ends.memory(0).local(64 * read, 64)});
+            ends.queue(0).post(WEFTIO_OPCODE_RDMA_READ,
+                               {ends.memory(1).remote_at(0), ends.memory(0).local(64 * read, 64)});
         ends.queue(0).push();
         ends.run();
         EXPECT_EQ(ends.queue(0).sent().position, 19u);
@@ -121,7 +122,7 @@ TEST(RdmaPool, GetsBackWhatAQueuePairHadUnderWayWhenThatSleepsRestartsOrFails)
         ends.queue(0).restart();
         ends.queue(1).restart();
         ends.connect();
-        ends.queue(0).post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(1).far(0), ends.memory(0).local(0, 64)});
+        ends.queue(0).post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(1).remote_at(0), ends.memory(0).local(0, 64)});
         ends.queue(0).push();
         ends.at(0).turn();
         EXPECT_NE(under_way(), 0u);

@@ -11,7 +11,7 @@ namespace weftio::test {
 
 namespace {
 
-using namespace told_as;
+using namespace reported_as;
 using enum rdma_state;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -211,8 +211,8 @@ TEST_P(QueuePairStates, BeginAgainAtIndexZeroBehindReset)
         ends.connect();
         ends.receive(1);
         ends.send(0, 64);
-        EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, 0, 0}));
-        EXPECT_THAT(told_by(ends.poll(1)), ElementsAre(told{received, 0, 0}));
+        EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{sent, 0, 0}));
+        EXPECT_THAT(reported_by(ends.poll(1)), ElementsAre(reported{received, 0, 0}));
         ends.receive(1, 200000);
         ends.send(0, 200000);
         for (unsigned turns = 0; turns < cycle % 4; ++turns) { // 200 packets take some
@@ -251,7 +251,7 @@ TEST_P(QueuePairStates, TouchNoMemoryInReset)
     ends.connect();
     ends.receive(0);
     ends.send(1, 64);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{received, 0, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{received, 0, 0}));
 }
 
 TEST_P(QueuePairStates, TakeReceivesFromInitOnAndEntriesFromRtsOn)
@@ -262,10 +262,10 @@ TEST_P(QueuePairStates, TakeReceivesFromInitOnAndEntriesFromRtsOn)
     ends.connect(1, ready_to_send);
     ends.send(1, 100);
     ends.write(0, 50);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{received, 0, 0}));
-    EXPECT_THAT(told_by(ends.poll(1)), ElementsAre(told{sent, 0, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{received, 0, 0}));
+    EXPECT_THAT(reported_by(ends.poll(1)), ElementsAre(reported{sent, 0, 0}));
     pair().modify(ready_to_send, send_attributes(GetParam()));
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, 0, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{sent, 0, 0}));
 }
 
 TEST_P(QueuePairStates, EndWhatWasBegunInSqdAndBeginNothing)
@@ -276,13 +276,13 @@ TEST_P(QueuePairStates, EndWhatWasBegunInSqdAndBeginNothing)
     pair().modify(send_queue_drained);
     EXPECT_TRUE(pair().draining());
     ends.write(0, 64);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, 0, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{sent, 0, 0}));
     EXPECT_FALSE(pair().draining());
     ends.receive(0);
     ends.send(1, 10);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{received, 0, 0})); // messages arrive
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{received, 0, 0})); // messages arrive
     pair().modify(ready_to_send);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, 1, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{sent, 1, 0}));
     EXPECT_EQ(std::memcmp(ends.memory(0).data() + 64, ends.memory(1).data() + 64, 200000 - 64), 0);
 }
 
@@ -294,7 +294,7 @@ TEST_P(QueuePairStates, GoOnFromSqdThatHasNotDrained)
     pair().modify(send_queue_drained);
     pair().modify(ready_to_send);
     ends.write(0, 64);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, 0, 0}, told{sent, 1, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{sent, 0, 0}, reported{sent, 1, 0}));
 }
 
 TEST_P(QueuePairStates, FlushWhatIsPostedAndWhatIsPostedLaterInErr)
@@ -305,18 +305,19 @@ TEST_P(QueuePairStates, FlushWhatIsPostedAndWhatIsPostedLaterInErr)
         ends.send(0, 8, 0); // asks for no completion
     }
     pair().modify(error);
-    EXPECT_THAT(told_by(ends.poll(0)),
-                testing::UnorderedElementsAre(told{send_error, 0, flushed}, told{send_error, 1, flushed},
-                                              told{send_error, 2, flushed}, told{receive_error, 0, flushed},
-                                              told{receive_error, 1, flushed}, told{receive_error, 2, flushed}));
+    EXPECT_THAT(reported_by(ends.poll(0)),
+                testing::UnorderedElementsAre(reported{send_error, 0, flushed}, reported{send_error, 1, flushed},
+                                              reported{send_error, 2, flushed}, reported{receive_error, 0, flushed},
+                                              reported{receive_error, 1, flushed},
+                                              reported{receive_error, 2, flushed}));
     for (unsigned turn = 0; turn < 300; ++turn) // it sleeps then
         ends.run();
     ends.receive(0);
     std::vector<completion> later;
     ends.run_until([&] { return !later.empty() || !(later = ends.poll(0)).empty(); });
-    EXPECT_THAT(told_by(later), ElementsAre(told{receive_error, 3, flushed}));
+    EXPECT_THAT(reported_by(later), ElementsAre(reported{receive_error, 3, flushed}));
     ends.send(0, 8, 0);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{send_error, 3, flushed}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{send_error, 3, flushed}));
 }
 
 TEST_P(QueuePairStates, StayInErrWhenTheyFailInTheMidstOfAMove)
@@ -355,9 +356,9 @@ TEST_P(QueuePairStates, ApplyRightsAtOnce)
     pair().modify(send_queue_drained);
     pair().modify(send_queue_drained, {.rights = access::remote_read});
     ends.write(1, 64);
-    const std::vector<told> said = told_by(ends.poll(1));
+    const std::vector<reported> said = reported_by(ends.poll(1));
     if (GetParam() == rc) {
-        EXPECT_THAT(said, ElementsAre(told{send_error, 0, WEFTIO_SYNDROME_REMOTE_INVALID}));
+        EXPECT_THAT(said, ElementsAre(reported{send_error, 0, WEFTIO_SYNDROME_REMOTE_INVALID}));
     }
     EXPECT_EQ(pair().counters().refused, 1u);
 }
@@ -375,7 +376,7 @@ TEST_P(QueuePairStates, TakeAsManyReadsAsIsSetInSqd)
     pair().modify(send_queue_drained);
     pair().modify(send_queue_drained, {.most_reads_of_peer = std::uint8_t{16}});
     for (unsigned each = 0; each < 20; ++each)
-        ends.pair(1).post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(0).far(0), ends.memory(1).local(0, 5000)});
+        ends.pair(1).post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(0).remote_at(0), ends.memory(1).local(0, 5000)});
     const std::vector<completion> all = ends.poll(1);
     EXPECT_THAT(all, SizeIs(20));
     EXPECT_THAT(all, testing::Each(testing::Field(&completion::syndrome, 0)));
@@ -424,19 +425,20 @@ TEST_F(UnreliableStates, FailAloneInSqeAndGoOnReceiving)
     ends.post_bad(0);
     ends.write(0, 10, 0);
     ends.write(0, 10, 0);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{send_error, 1, malformed}, told{send_error, 2, flushed},
-                                                   told{send_error, 3, flushed}));
+    EXPECT_THAT(reported_by(ends.poll(0)),
+                ElementsAre(reported{send_error, 1, malformed}, reported{send_error, 2, flushed},
+                            reported{send_error, 3, flushed}));
     EXPECT_EQ(pair().state(), send_queue_error);
     ends.receive(0);
     ends.send(1, 10);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{received, 0, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{received, 0, 0}));
     ends.write(0, 10, 0);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{send_error, 4, flushed}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{send_error, 4, flushed}));
     pair().modify(ready_to_send);
     ends.receive(1);
     ends.send(0, 10);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, 5, 0}));
-    EXPECT_THAT(told_by(ends.poll(1)), ElementsAre(told{sent, 0, 0}, told{received, 0, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{sent, 5, 0}));
+    EXPECT_THAT(reported_by(ends.poll(1)), ElementsAre(reported{sent, 0, 0}, reported{received, 0, 0}));
 }
 
 TEST_F(UnreliableStates, FlushWhatWasPostedInSqeBeforeTheyGoBackToRts)
@@ -446,7 +448,7 @@ TEST_F(UnreliableStates, FlushWhatWasPostedInSqeBeforeTheyGoBackToRts)
     ends.poll(0);
     ends.write(0, 10); // no turn sees it
     pair().modify(ready_to_send);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{send_error, 1, flushed}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{send_error, 1, flushed}));
 }
 
 TEST_F(UnreliableStates, FlushEachReceiveOnceWhenErrFollowsSqeInMidMessage)
@@ -460,7 +462,8 @@ TEST_F(UnreliableStates, FlushEachReceiveOnceWhenErrFollowsSqeInMidMessage)
     ends.ports.get(1).turn();
     ends.ports.get(0).turn();
     pair().modify(error);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{receive_error, 0, flushed}, told{receive_error, 1, flushed}));
+    EXPECT_THAT(reported_by(ends.poll(0)),
+                ElementsAre(reported{receive_error, 0, flushed}, reported{receive_error, 1, flushed}));
 }
 
 TEST_F(UnreliableStates, AreInErrWhenAReceiveFails)
@@ -469,15 +472,15 @@ TEST_F(UnreliableStates, AreInErrWhenAReceiveFails)
     ends.receive(0, 100);
     ends.receive(0);
     ends.send(1, 101);
-    EXPECT_THAT(told_by(ends.poll(0)),
-                ElementsAre(told{receive_error, 0, WEFTIO_SYNDROME_LOCAL_LENGTH}, told{receive_error, 1, flushed}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{receive_error, 0, WEFTIO_SYNDROME_LOCAL_LENGTH},
+                                                       reported{receive_error, 1, flushed}));
     EXPECT_EQ(pair().state(), error);
-    EXPECT_THAT(told_by(ends.poll(1)), ElementsAre(told{sent, 0, 0})) << "the peer hears nothing";
+    EXPECT_THAT(reported_by(ends.poll(1)), ElementsAre(reported{sent, 0, 0})) << "the peer hears nothing";
     EXPECT_EQ(ends.pair(1)->state(), ready_to_send);
     ends.write(0, 10);
     ends.receive(0);
-    EXPECT_THAT(told_by(ends.poll(0)),
-                testing::UnorderedElementsAre(told{send_error, 0, flushed}, told{receive_error, 2, flushed}));
+    EXPECT_THAT(reported_by(ends.poll(0)),
+                testing::UnorderedElementsAre(reported{send_error, 0, flushed}, reported{receive_error, 2, flushed}));
 }
 
 TEST_F(UnreliableStates, AreInErrWhenAReceiveNamesAWrongKey)
@@ -485,7 +488,7 @@ TEST_F(UnreliableStates, AreInErrWhenAReceiveNamesAWrongKey)
     ends.connect();
     ends.pair(0).post_receive(pointer(100, 0x77777777, 0));
     ends.send(1, 10);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{receive_error, 0, WEFTIO_SYNDROME_LOCAL_PROTECTION}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{receive_error, 0, WEFTIO_SYNDROME_LOCAL_PROTECTION}));
     EXPECT_EQ(pair().state(), error);
 }
 
@@ -499,7 +502,7 @@ TEST_F(UnreliableStates, StayInRtsWhenAMessageFindsNoReceiveOrMayNotWrite)
     EXPECT_EQ(pair().state(), ready_to_send);
     ends.receive(0);
     ends.send(1, 10);
-    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{received, 0, 0}));
+    EXPECT_THAT(reported_by(ends.poll(0)), ElementsAre(reported{received, 0, 0}));
 }
 
 TEST_F(UnreliableStates, AreInErrWhenTheReceiveRecordClaimsTooMuchInSqe)

@@ -97,7 +97,7 @@ class RdmaTrace : public testing::Test {
     }
 
     two_ends ends{false};
-    played_pair& a = ends.queue(0);
+    fake_pair& a = ends.queue(0);
 };
 
 } // namespace
@@ -160,11 +160,11 @@ TEST(RdmaTraceOfOnePort, ShowsWhatItsQueuePairsAskEachOther)
 {
     two_ends ends(true);
     ends.connect();
-    played_pair& a = ends.queue(0);
+    fake_pair& a = ends.queue(0);
     for (const bool kept : {false, true}) {
         if (kept)
             ends.unit(0).trace_packets();
-        a.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(0), ends.memory(0).local(0, 8)});
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(0), ends.memory(0).local(0, 8)});
         a.push();
         ends.run();
         EXPECT_EQ(packets_of(a.nic().trace("")).size(), kept ? 4u : 0u) << "a request and its ACK, sent and received";
@@ -205,7 +205,7 @@ TEST(RdmaTraceFile, IsWrittenWhenAQueuePairFails)
     two_ends ends(false);
     unsetenv("WEFTIO_RDMA_TRACE");
     ends.connect();
-    played_pair& a = ends.queue(0);
+    fake_pair& a = ends.queue(0);
     a.post(WEFTIO_OPCODE_RDMA_WRITE, {remote(ends.memory(1).address(), 7), ends.memory(0).local(0, 8)});
     a.push();
     ASSERT_TRUE(ends.run_until([&] { return a.nic().failed() && ends.queue(1).nic().failed(); }));

@@ -12,9 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "end_memory.hpp"
+#include "fake_pair.hpp"
 #include "net/roce_headers.hpp"
 #include "patience.hpp"
-#include "played_pair.hpp"
 #include "seen_wire.hpp"
 #include "weftio/weftio.hpp"
 
@@ -69,7 +69,7 @@ class two_ends {
     {
         for (unsigned end = 0; end < 2; ++end) {
             memories[end].emplace(at(end), cpu, memory_bytes, region_options{.rights = all_rights});
-            queues[end] = std::make_unique<played_pair>(at(end), depth, receive_depth);
+            queues[end] = std::make_unique<fake_pair>(at(end), depth, receive_depth);
         }
     }
 
@@ -113,7 +113,7 @@ class two_ends {
             run();
         return done();
     }
-    played_pair& queue(unsigned end) { return *queues[end]; }
+    fake_pair& queue(unsigned end) { return *queues[end]; }
     end_memory& memory(unsigned end) { return *memories[end]; }
     nic::soft::rdma_unit& unit(unsigned end) { return software_nic(at(end)).rdma(); }
 
@@ -123,7 +123,7 @@ class two_ends {
     device cpu = device::open("cpu");
     std::array<unsigned, 2> places;
     std::array<std::optional<end_memory>, 2> memories;
-    std::array<std::unique_ptr<played_pair>, 2> queues;
+    std::array<std::unique_ptr<fake_pair>, 2> queues;
 };
 
 /// Expects that every entry and every packet was counted once. @pre no entry and no packet is in flight

@@ -15,12 +15,12 @@
 namespace weftio::test {
 
 /// Opcodes of completions, and syndromes.
-namespace told_as {
+namespace reported_as {
 inline constexpr std::uint32_t sent = WEFTIO_CQE_OPCODE_REQUESTER, send_error = WEFTIO_CQE_OPCODE_REQUESTER_ERROR,
                                received = WEFTIO_CQE_OPCODE_RESPONDER_SEND,
                                receive_error = WEFTIO_CQE_OPCODE_RESPONDER_ERROR, flushed = WEFTIO_SYNDROME_FLUSHED,
                                malformed = WEFTIO_SYNDROME_LOCAL_QP_OPERATION;
-} // namespace told_as
+} // namespace reported_as
 
 inline queue_pair_attributes init_attributes(access rights = access::remote_write | access::remote_read |
                                                              access::remote_atomic)
@@ -188,7 +188,8 @@ class verbs_ends {
     }
     std::uint32_t write(unsigned end, std::uint32_t bytes, std::uint8_t flags = WEFTIO_CE_ALWAYS)
     {
-        return pair(end).post(WEFTIO_OPCODE_RDMA_WRITE, {memory(1 - end).far(0), memory(end).local(0, bytes)}, flags);
+        return pair(end).post(WEFTIO_OPCODE_RDMA_WRITE, {memory(1 - end).remote_at(0), memory(end).local(0, bytes)},
+                              flags);
     }
     void receive(unsigned end, std::uint32_t bytes = 4096) { pair(end).post_receive(memory(end).local(0, bytes)); }
     /// Posts an entry with an unknown opcode.
@@ -206,17 +207,17 @@ class verbs_ends {
 };
 
 /// The fields of a completion that tests compare.
-struct told {
+struct reported {
     std::uint32_t opcode, index, syndrome;
-    bool operator==(const told&) const = default;
+    bool operator==(const reported&) const = default;
 };
-inline void PrintTo(const told& what, std::ostream* out)
+inline void PrintTo(const reported& what, std::ostream* out)
 {
     *out << "opcode " << what.opcode << " index " << what.index << " syndrome " << what.syndrome;
 }
-inline std::vector<told> told_by(const std::vector<completion>& all)
+inline std::vector<reported> reported_by(const std::vector<completion>& all)
 {
-    std::vector<told> short_ones;
+    std::vector<reported> short_ones;
     for (const completion& each : all)
         short_ones.push_back({each.opcode, each.index, each.syndrome});
     return short_ones;

@@ -29,7 +29,7 @@ class RdmaWaiting : public testing::Test {
     {
         std::vector<segment> body{ends.memory(0).local(0, 8)};
         if (opcode != WEFTIO_OPCODE_SEND)
-            body.insert(body.begin(), ends.memory(1).far(0));
+            body.insert(body.begin(), ends.memory(1).remote_at(0));
         ends.queue(0).post(opcode, body);
         ends.queue(0).push();
     }
@@ -75,7 +75,7 @@ TEST(RdmaFailed, PairsOfOnePortLetEachOtherSleep)
     two_ends ends{true};
     ends.connect();
     ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE,
-                       {ends.memory(1).far(2 * two_ends::memory_bytes), ends.memory(0).local(0, 8)});
+                       {ends.memory(1).remote_at(2 * two_ends::memory_bytes), ends.memory(0).local(0, 8)});
     ends.queue(0).push();
     auto turns = [&](unsigned end) { return ends.unit(0).find(ends.queue(end).number())->turns.value(); };
     auto let_pass = [&](unsigned count) {

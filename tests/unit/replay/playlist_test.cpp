@@ -22,11 +22,11 @@ class Playlist : public testing::Test {
     /// "file:seconds" of every frame; "|" where a file begins.
     static std::string play(playlist& list)
     {
-        std::string told;
+        std::string described;
         for (playlist::item item; list.next(item);)
-            told += (item.begins_file ? "|" : " ") + std::to_string(item.file) + ":" +
-                    std::to_string(item.captured.time_ns / 1'000'000'000);
-        return told;
+            described += (item.begins_file ? "|" : " ") + std::to_string(item.file) + ":" +
+                         std::to_string(item.captured.time_ns / 1'000'000'000);
+        return described;
     }
     scratch files;
     std::vector<std::string> two{files.write("a", at_seconds({1, 4, 5})), files.write("b", at_seconds({2, 3, 6}))};
@@ -59,8 +59,8 @@ TEST_F(Playlist, GoesOnBehindADamagedFileAndRemembersIt)
     two[0] = files.write("torn", at_seconds({1, 4}) + "torn");
     for (order by : {order::in_sequence, order::by_time}) {
         playlist list(two, by);
-        std::string told = play(list);
-        EXPECT_EQ(std::count(told.begin(), told.end(), ':'), 5);
+        std::string described = play(list);
+        EXPECT_EQ(std::count(described.begin(), described.end(), ':'), 5);
         EXPECT_TRUE(list.any_damaged());
         ASSERT_TRUE(list.damaged(0));
         EXPECT_EQ(list.damaged(0)->offset, 24u + 2 * 76);

@@ -104,13 +104,32 @@ TEST(Timing, KnowsLateEarlyAndDrift)
 
 TEST(Histogram, QuantilesAreWithinThreePercent)
 {
-    histogram made;
+    apps::histogram made;
     for (std::uint64_t value = 1; value <= 100'000; ++value)
         made.record(value);
     EXPECT_NEAR(static_cast<double>(made.quantile_ns(0.5)), 50'000, 1'600);
     EXPECT_NEAR(static_cast<double>(made.quantile_ns(0.99)), 99'000, 3'100);
     EXPECT_EQ(made.quantile_ns(1), 100'000u);
-    EXPECT_EQ(histogram{}.quantile_ns(0.5), 0u);
+    EXPECT_EQ(made.value_at_rank_ns(0), 1u);
+    EXPECT_EQ(made.value_at_rank_ns(7), 7u);
+    made.record(~0ull);
+    EXPECT_EQ(made.max_ns(), ~0ull);
+    EXPECT_EQ(made.quantile_ns(1), ~0ull);
+    EXPECT_EQ(apps::histogram{}.quantile_ns(0.5), 0u);
+    EXPECT_EQ(apps::histogram{}.value_at_rank_ns(1), 0u);
+}
+
+TEST(Histogram, OfTwoHasTheRecordsOfBoth)
+{
+    apps::histogram made, both;
+    made.record(10, 3);
+    made.record(20, 2);
+    both.add(made);
+    both.add(made);
+    EXPECT_EQ(both.count(), 10u);
+    EXPECT_EQ(both.max_ns(), 20u);
+    EXPECT_EQ(both.quantile_ns(0.6), 10u);
+    EXPECT_EQ(both.quantile_ns(0.7), 20u);
 }
 
 TEST(ErrorSeries, StaysBoundedAndLosesNothing)

@@ -37,7 +37,7 @@ class at_requester {
         ours.send(wire, most, now);
         return wire.read();
     }
-    packets look(unsigned most = 1000)
+    packets sent_packets(unsigned most = 1000)
     {
         packets all;
         for (const roce_packet& packet : sent(most))

@@ -93,7 +93,7 @@ class fake_receives : public receive_entries {
         used_ = 0;
         return taken::entry;
     }
-    refusal place(std::uint32_t offset, std::span<const std::uint8_t> from) override
+    refusal deliver(std::uint32_t offset, std::span<const std::uint8_t> from) override
     {
         if (broken)
             return refusal::unknown_key;
@@ -165,8 +165,8 @@ class fake_sends : public send_entries {
         found.add(all.subspan(count / 3));
         return refusal::none;
     }
-    refusal place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
-                  std::span<const std::uint8_t> from) override
+    refusal deliver(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
+                    std::span<const std::uint8_t> from) override
     {
         entry& target = entries.at(index);
         if (index == unreadable)

@@ -37,7 +37,7 @@ TEST(RocePool, MessagesTakeWhatIsInFlightAndGiveItBack)
     EXPECT_EQ(end.shared.pool.in_use(), 0u);
     for (unsigned posted = 0; posted < 100; ++posted)
         end.post_write(1, posted != 99);
-    EXPECT_EQ(end.look().size(), 100u);
+    EXPECT_EQ(end.sent_packets().size(), 100u);
     EXPECT_EQ(end.shared.pool.in_use(), 128 * sizeof(message));
     end.ours.rest();
     EXPECT_NE(end.shared.pool.in_use(), 0u) << "messages are in flight";
@@ -53,7 +53,7 @@ TEST(RocePool, MessagesWithoutMemoryWaitUntilOthersAreAcknowledged)
     for (unsigned posted = 0; posted < 20; ++posted)
         end.post_write(1, true);
     for (std::uint32_t acknowledged = 0; acknowledged < 20;) {
-        const asking::packets sent = end.look();
+        const asking::packets sent = end.sent_packets();
         ASSERT_EQ(sent.size(), std::min(20 - acknowledged, 8u));
         EXPECT_TRUE(sent.size() < 8 || sent.back().ack_request) << "nobody would answer";
         acknowledged += static_cast<std::uint32_t>(sent.size());
@@ -68,7 +68,7 @@ TEST(RocePool, NothingBeginsWithoutMemoryAndNothingIsLost)
 {
     at_requester end({}, 0);
     end.post_write(1);
-    EXPECT_TRUE(end.look().empty());
+    EXPECT_TRUE(end.sent_packets().empty());
     EXPECT_EQ(end.ours.entries_read.value(), 0u);
     EXPECT_FALSE(end.ours.failed());
     EXPECT_TRUE(end.sends.ends.empty());
@@ -79,7 +79,7 @@ TEST(RocePool, AMessageWhoseEntryWasDisplacedIsReadAgainAndGoesOn)
     at_requester end;
     end.post_write(3);
     for (std::uint32_t packet = 0; packet < 3; ++packet) {
-        const asking::packets sent = end.look(1);
+        const asking::packets sent = end.sent_packets(1);
         ASSERT_EQ(sent.size(), 1u);
         EXPECT_EQ(sent[0].psn, (asking::first + packet) & asking::psn_mask);
         end.ours.forget_entry();

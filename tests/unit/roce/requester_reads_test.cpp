@@ -53,7 +53,7 @@ TEST_F(RoceRequesterReads, TakeTheRestInMiddleForm)
 {
     response(rc_read_response_first, 0);
     end.now += ack_timeout_ns(8);
-    EXPECT_EQ(end.look().at(0), (seen{rc_read_request, 0, true}));
+    EXPECT_EQ(end.sent_packets().at(0), (seen{rc_read_request, 0, true}));
     response(rc_read_response_middle, 1);
     response(rc_read_response_middle, 2);
     response(rc_read_response_last, 3);
@@ -66,11 +66,11 @@ TEST_F(RoceRequesterReads, NoticeThatTheirAnswerIsLostByTheAckOfALaterWrite)
     end.ack(first + 4);
     EXPECT_EQ(end.sends.ends, ends{});
     EXPECT_EQ(end.ours.implied_nak_seq_err.value(), 1u);
-    EXPECT_EQ(end.look(), (packets{{rc_read_request, first, true}, {rc_write_only, 3, true}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_read_request, first, true}, {rc_write_only, 3, true}}));
     end.ack(first + 4); // once: the clock does the rest
-    EXPECT_EQ(end.look(), packets{});
+    EXPECT_EQ(end.sent_packets(), packets{});
     end.now += ack_timeout_ns(8);
-    EXPECT_EQ(end.look().at(0), (seen{rc_read_request, first, true}));
+    EXPECT_EQ(end.sent_packets().at(0), (seen{rc_read_request, first, true}));
 }
 
 TEST_F(RoceRequesterReads, AcknowledgeWhatIsBeforeThem)
@@ -79,7 +79,7 @@ TEST_F(RoceRequesterReads, AcknowledgeWhatIsBeforeThem)
         response(at == 0 ? rc_read_response_first : at == 3 ? rc_read_response_last : rc_read_response_middle, at);
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}}));
     end.sends.post(read_from(0), bytes(1));
-    end.look();
+    end.sent_packets();
     end.answer(rc_read_response_only, first + 5, 0x1f, {7});
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}, {2, refusal::none}}));
     EXPECT_EQ(end.sends.entries[2].local, bytes{7});
@@ -116,7 +116,7 @@ TEST(RoceRequester, EndsWhenAReadAnswersAWrite)
 {
     at_requester end;
     end.post_write(1);
-    end.look();
+    end.sent_packets();
     end.answer(rc_read_response_only, first, 0x1f, bytes(1));
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::bad_response}}));
 }
@@ -127,9 +127,9 @@ TEST(RoceRequester, KeepsTheLimitOfReadsAndAtomics)
     for (int at = 0; at < 3; ++at)
         end.sends.post(fetch_add(0, 1), bytes(8), true);
     end.post_write(1);
-    EXPECT_EQ(end.look(), (packets{{rc_fetch_add, first, true}, {rc_fetch_add, 0, true}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_fetch_add, first, true}, {rc_fetch_add, 0, true}}));
     end.answer(rc_atomic_acknowledge, first, 0x1f, {}, 0x0102030405060708);
-    EXPECT_EQ(end.look(), (packets{{rc_fetch_add, 1, true}, {rc_write_only, 2, true}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_fetch_add, 1, true}, {rc_write_only, 2, true}}));
     std::uint64_t word = 0;
     std::memcpy(&word, end.sends.entries[0].local.data(), 8);
     EXPECT_EQ(word, 0x0102030405060708u);
@@ -142,9 +142,9 @@ TEST(RoceRequester, HoldsAFencedEntryUntilReadsAreAnswered)
     send_request fenced = write_to(0);
     fenced.fence = true;
     end.sends.post(fenced, bytes(8));
-    EXPECT_EQ(end.look(), (packets{{rc_read_request, first, true}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_read_request, first, true}}));
     end.answer(rc_read_response_only, first, 0x1f, bytes(1));
-    EXPECT_EQ(end.look(), (packets{{rc_write_only, 0, true}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_only, 0, true}}));
 }
 
 } // namespace

@@ -17,12 +17,12 @@ TEST(RoceRequester, CutsMessagesAndAsksAtTheEndOfAPush)
     end.sends.post(write_to(0), bytes(2 * mtu + 1), true);
     end.sends.post(a_send(), bytes(mtu), true);
     end.sends.post(last, bytes(mtu + 1));
-    EXPECT_EQ(end.look(), (packets{{rc_write_first, first, false},
-                                   {rc_write_middle, 0, false},
-                                   {rc_write_last, 1, false},
-                                   {rc_send_only, 2, false},
-                                   {rc_send_first, 3, false},
-                                   {rc_send_last_immediate, 4, true}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_first, first, false},
+                                           {rc_write_middle, 0, false},
+                                           {rc_write_last, 1, false},
+                                           {rc_send_only, 2, false},
+                                           {rc_send_first, 3, false},
+                                           {rc_send_last_immediate, 4, true}}));
     end.ack(4);
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}, {2, refusal::none}}));
     EXPECT_TRUE(end.ours.idle());
@@ -32,23 +32,23 @@ TEST(RoceRequester, AsksOnEvery64thPacketAndStopsAt128)
 {
     at_requester end;
     end.post_write(300);
-    const packets sent = end.look();
+    const packets sent = end.sent_packets();
     ASSERT_EQ(sent.size(), 128u);
     for (std::size_t at = 0; at < sent.size(); ++at)
         EXPECT_EQ(sent[at].ack_request, at == 63 || at == 127) << at;
-    EXPECT_EQ(end.look(), packets{});
+    EXPECT_EQ(end.sent_packets(), packets{});
     end.ack(first + 63);
-    EXPECT_EQ(end.look().size(), 64u);
+    EXPECT_EQ(end.sent_packets().size(), 64u);
 }
 
 TEST(RoceRequester, AsksOnThePacketThatFillsItsWindow)
 {
     at_requester end({.window = 3});
     end.post_write(9);
-    EXPECT_EQ(end.look(),
+    EXPECT_EQ(end.sent_packets(),
               (packets{{rc_write_first, first, false}, {rc_write_middle, 0, false}, {rc_write_middle, 1, true}}));
     end.ack(first + 2);
-    EXPECT_EQ(end.look().size(), 3u);
+    EXPECT_EQ(end.sent_packets().size(), 3u);
 }
 
 TEST(RoceRequester, ReadsNoMoreEntriesInOneCallThanItMay)
@@ -56,7 +56,7 @@ TEST(RoceRequester, ReadsNoMoreEntriesInOneCallThanItMay)
     at_requester end;
     for (int at = 0; at < 10; ++at)
         end.sends.post({}, {}, at != 9);
-    end.look(4);
+    end.sent_packets(4);
     EXPECT_EQ(end.sends.ends.size(), 4u);
 }
 
@@ -65,7 +65,7 @@ TEST(RoceRequester, KeepsAtMost128MessagesInFlightAndAsksAtTheLast)
     at_requester end;
     for (int at = 0; at < 130; ++at)
         end.sends.post(a_send(), {}, true);
-    const packets sent = end.look();
+    const packets sent = end.sent_packets();
     ASSERT_EQ(sent.size(), 128u);
     EXPECT_TRUE(sent[127].ack_request);
 }
@@ -77,7 +77,7 @@ TEST(RoceRequester, AsksAtTheLastMessageThatHasRoomAlsoWhenPacketsHave)
     end.sends.post({}, {}, true);
     for (int at = 0; at < 130; ++at)
         end.sends.post(a_send(), {}, true);
-    const packets sent = end.look();
+    const packets sent = end.sent_packets();
     ASSERT_EQ(sent.size(), 127u);
     EXPECT_TRUE(sent[126].ack_request);
 }
@@ -88,7 +88,7 @@ TEST(RoceRequester, TakesAnAckForAllBeforeIt)
     end.post_write(1, true);
     end.post_write(3, true);
     end.post_write(1);
-    end.look();
+    end.sent_packets();
     end.ack(first + 2); // in the middle of the second
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}}));
     end.ack(first + 1); // it was late
@@ -101,9 +101,9 @@ TEST(RoceRequester, RepeatsFromTheGapWithTheSameOpcodes)
 {
     at_requester end;
     end.post_write(4);
-    end.look();
+    end.sent_packets();
     end.answer(rc_acknowledge, first + 2, 0x60);
-    EXPECT_EQ(end.look(), (packets{{rc_write_middle, 1, false}, {rc_write_last, 2, true}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_middle, 1, false}, {rc_write_last, 2, true}}));
     end.ack(first + 3);
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}}));
     EXPECT_EQ(end.ours.packet_seq_err.value(), 1u);
@@ -127,31 +127,31 @@ TEST(RoceRequester, HalvesItsWindowOnLossAndOpensItAgain)
 {
     at_requester end;
     end.post_write(1000);
-    end.look();
+    end.sent_packets();
     end.answer(rc_acknowledge, first, 0x60);
-    EXPECT_EQ(end.look().size(), 64u);
+    EXPECT_EQ(end.sent_packets().size(), 64u);
     end.ack(first + 31);
-    EXPECT_EQ(end.look().size(), 64u); // 32 acknowledged, and a window of 96
+    EXPECT_EQ(end.sent_packets().size(), 64u); // 32 acknowledged, and a window of 96
     end.ack(first + 127);
-    EXPECT_EQ(end.look().size(), 128u);
+    EXPECT_EQ(end.sent_packets().size(), 128u);
 }
 
 TEST(RoceRequester, GoesForwardAgainWhenAnAckWasOnlyLate)
 {
     at_requester end({.timeout = 1});
     end.post_write(3);
-    end.look();
+    end.sent_packets();
     end.now += ack_timeout_ns(1);
-    EXPECT_EQ(end.look(1), (packets{{rc_write_first, first, false}}));
+    EXPECT_EQ(end.sent_packets(1), (packets{{rc_write_first, first, false}}));
     end.ack(first + 1);
-    EXPECT_EQ(end.look(), (packets{{rc_write_last, 1, true}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_last, 1, true}}));
 }
 
 TEST(RoceRequester, IgnoresANakForWhatIsAlreadyRepeated)
 {
     at_requester end;
     end.post_write(2);
-    end.look();
+    end.sent_packets();
     end.answer(rc_acknowledge, first, 0x60);
     end.answer(rc_acknowledge, first, 0x60);
     EXPECT_EQ(end.ours.packet_seq_err.value(), 1u);
@@ -170,12 +170,12 @@ TEST(RoceRequester, EndsWithTheStatusOfTheNakAndFlushesTheRest)
         at_requester end;
         for (int at = 0; at < 3; ++at)
             end.post_write(1, at != 2);
-        end.look();
+        end.sent_packets();
         end.answer(rc_acknowledge, first + 1, syndrome);
         EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, expected}, {2, refusal::flushed}}));
         EXPECT_TRUE(end.ours.failed());
         end.post_write(1);
-        EXPECT_EQ(end.look(), packets{});
+        EXPECT_EQ(end.sent_packets(), packets{});
         EXPECT_EQ(end.ours.entries_read.value(), 3u);
         EXPECT_EQ(end.ours.deadline_ns(), 0u);
     }
@@ -186,28 +186,28 @@ TEST(RoceRequester, AsksWithOnePacketWhetherThePeerIsReadyNow)
     at_requester end;
     for (int sent = 0; sent < 5; ++sent)
         end.sends.post(a_send(), bytes(3));
-    EXPECT_EQ(end.look().size(), 5u);
+    EXPECT_EQ(end.sent_packets().size(), 5u);
     for (int at = 0; at < 3; ++at) {
         end.answer(rc_acknowledge, first, 0x20 | 18);
         end.now += 5'120'000;
-        EXPECT_EQ(end.look(), (packets{{rc_send_only, first, true}})) << "and not the four behind it";
+        EXPECT_EQ(end.sent_packets(), (packets{{rc_send_only, first, true}})) << "and not the four behind it";
     }
     end.answer(rc_acknowledge, first, 0);
-    EXPECT_EQ(end.look().size(), 2u) << "as many more as were acknowledged";
+    EXPECT_EQ(end.sent_packets().size(), 2u) << "as many more as were acknowledged";
 }
 
 TEST(RoceRequester, WaitsAsLongAsThePeerIsNotReady)
 {
     at_requester end({.rnr_retry = 2});
     end.sends.post(a_send(), bytes(3));
-    end.look();
+    end.sent_packets();
     for (int at = 0; at < 2; ++at) {
         end.answer(rc_acknowledge, first, 0x20 | 18);
         EXPECT_EQ(end.ours.deadline_ns(), end.now + 5'120'000);
         end.now += 5'119'999;
-        EXPECT_EQ(end.look(), packets{});
+        EXPECT_EQ(end.sent_packets(), packets{});
         end.now += 1;
-        EXPECT_EQ(end.look(), (packets{{rc_send_only, first, true}}));
+        EXPECT_EQ(end.sent_packets(), (packets{{rc_send_only, first, true}}));
     }
     end.answer(rc_acknowledge, first, 0x20 | 18);
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::not_ready}}));
@@ -218,7 +218,7 @@ TEST(RoceRequester, WaitsForEverWithRnrRetry7)
     at_requester end({.rnr_retry = 7});
     end.sends.post(a_send(), bytes(3));
     for (int at = 0; at < 1000; ++at) {
-        EXPECT_EQ(end.look().size(), 1u);
+        EXPECT_EQ(end.sent_packets().size(), 1u);
         end.answer(rc_acknowledge, first, 0x21);
         end.now = end.ours.deadline_ns();
     }
@@ -232,7 +232,7 @@ TEST(RoceRequester, AsksAReceiverThatStaysNotReadyLessAndLessOften)
     at_requester end({.rnr_retry = 7});
     end.sends.post(a_send(), bytes(3));
     auto wait_after = [&](std::uint8_t timer) {
-        EXPECT_EQ(end.look().size(), 1u);
+        EXPECT_EQ(end.sent_packets().size(), 1u);
         end.answer(rc_acknowledge, first, timer);
         const std::uint64_t wait = end.ours.deadline_ns() - end.now;
         end.now += wait;
@@ -241,10 +241,10 @@ TEST(RoceRequester, AsksAReceiverThatStaysNotReadyLessAndLessOften)
     for (const std::uint64_t us : {10U, 20U, 40U, 80U, 160U, 320U, 640U, 640U, 640U})
         EXPECT_EQ(wait_after(timer_10_us), us * 1000);
     EXPECT_EQ(wait_after(timer_2_ms), weftio::net::rnr_wait_ns(timer_2_ms & 0x1f)); // the peer names the shortest
-    EXPECT_EQ(end.look().size(), 1u);
+    EXPECT_EQ(end.sent_packets().size(), 1u);
     end.answer(rc_acknowledge, first, 0);
     end.sends.post(a_send(), bytes(3));
-    EXPECT_EQ(end.look().size(), 1u);
+    EXPECT_EQ(end.sent_packets().size(), 1u);
     end.answer(rc_acknowledge, first + 1, timer_10_us);
     EXPECT_EQ(end.ours.deadline_ns() - end.now, 10'000u) << "after progress it begins anew";
 }
@@ -254,10 +254,10 @@ TEST(RoceRequester, CountsTheWaitsAnewAfterEachProgress)
     at_requester end({.rnr_retry = 1});
     for (std::uint32_t at = 0; at < 5; ++at) {
         end.sends.post(a_send(), bytes(3));
-        end.look();
+        end.sent_packets();
         end.answer(rc_acknowledge, first + at, 0x21);
         end.now += 10'000;
-        end.look();
+        end.sent_packets();
         end.ack(first + at);
     }
     EXPECT_EQ(end.sends.ends.size(), 5u);
@@ -268,16 +268,16 @@ TEST(RoceRequester, RepeatsWhenNoAnswerComesAndGivesUpInTheEnd)
 {
     at_requester end({.timeout = 14, .retry_count = 3});
     end.post_write(2);
-    EXPECT_EQ(end.look().size(), 2u);
+    EXPECT_EQ(end.sent_packets().size(), 2u);
     for (int at = 0; at < 3; ++at) {
         EXPECT_EQ(end.ours.deadline_ns(), end.now + (std::uint64_t{4096} << 14));
         end.now += (std::uint64_t{4096} << 14) - 1;
-        EXPECT_EQ(end.look(), packets{});
+        EXPECT_EQ(end.sent_packets(), packets{});
         end.now += 1;
-        EXPECT_EQ(end.look(), (packets{{rc_write_first, first, false}, {rc_write_last, 0, true}}));
+        EXPECT_EQ(end.sent_packets(), (packets{{rc_write_first, first, false}, {rc_write_last, 0, true}}));
     }
     end.now += std::uint64_t{4096} << 14;
-    EXPECT_EQ(end.look(), packets{});
+    EXPECT_EQ(end.sent_packets(), packets{});
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::no_answer}}));
     EXPECT_EQ(end.ours.local_ack_timeout_err.value(), 4u);
 }
@@ -286,10 +286,10 @@ TEST(RoceRequester, WaitsForEverWithTimeout0)
 {
     at_requester end({.timeout = 0});
     end.post_write(1);
-    end.look();
+    end.sent_packets();
     EXPECT_EQ(end.ours.deadline_ns(), 0u);
     end.now += 1ull << 50;
-    EXPECT_EQ(end.look(), packets{});
+    EXPECT_EQ(end.sent_packets(), packets{});
 }
 
 TEST(RoceRequester, EndsWithAnEntryThatHasChangedBeforeItsRepeat)
@@ -297,10 +297,10 @@ TEST(RoceRequester, EndsWithAnEntryThatHasChangedBeforeItsRepeat)
     at_requester end({.timeout = 1});
     end.post_write(1, true);
     end.post_write(1);
-    end.look();
+    end.sent_packets();
     end.sends.entries[1].request.fingerprint ^= 1;
     end.now += ack_timeout_ns(1);
-    EXPECT_EQ(end.look(), (packets{{rc_write_only, first, true}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_only, first, true}}));
     end.ack(first);
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::changed}}));
 }
@@ -311,8 +311,8 @@ TEST(RoceRequester, EndsWithABadEntryOnceThoseBeforeItHaveEnded)
     end.post_write(1, true);
     end.post_write(1);
     end.sends.refusals[1] = refusal::wrong_size;
-    EXPECT_EQ(end.look(), (packets{{rc_write_only, first, false}}));
-    EXPECT_EQ(end.look(), (packets{{rc_write_only, first, true}})); // it had not asked, and nothing follows
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_only, first, false}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_only, first, true}})); // it had not asked, and nothing follows
     end.ack(first);
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::wrong_size}}));
 }
@@ -322,7 +322,7 @@ TEST(RoceRequester, EndsWithLocalMemoryThatIsGone)
     at_requester end;
     end.post_write(1);
     end.sends.unreadable = 0;
-    EXPECT_EQ(end.look(), packets{});
+    EXPECT_EQ(end.sent_packets(), packets{});
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::unknown_key}}));
 }
 
@@ -332,7 +332,7 @@ TEST(RoceRequester, RefusesMoreThan2GiB)
         at_requester end;
         end.sends.post(reads ? read_from(0) : write_to(0), bytes(1));
         end.sends.entries[0].request.bytes = (1u << 31) + 1;
-        EXPECT_EQ(end.look(), packets{});
+        EXPECT_EQ(end.sent_packets(), packets{});
         EXPECT_EQ(end.sends.ends, (ends{{0, reads ? refusal::read_too_long : refusal::message_too_long}}));
     }
 }
@@ -342,7 +342,7 @@ TEST(RoceRequester, FlushesAllWhenItIsStopped)
     at_requester end;
     end.post_write(1, true);
     end.post_write(1);
-    end.look();
+    end.sent_packets();
     end.ours.stop();
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::flushed}, {1, refusal::flushed}}));
     EXPECT_TRUE(end.ours.idle());
@@ -353,8 +353,8 @@ TEST(RoceRequester, SendsThePacketForWhichThereWasNoRoomLater)
     at_requester end;
     end.post_write(2);
     end.wire.room = 1;
-    EXPECT_EQ(end.look(), (packets{{rc_write_first, first, false}}));
-    EXPECT_EQ(end.look(), (packets{{rc_write_last, 0, true}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_first, first, false}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_last, 0, true}}));
 }
 
 TEST(RoceRequester, CompletesAnEntryThatDoesNothingInItsTurn)
@@ -362,12 +362,12 @@ TEST(RoceRequester, CompletesAnEntryThatDoesNothingInItsTurn)
     at_requester end;
     end.post_write(1);
     end.sends.post({}, {});
-    end.look();
+    end.sent_packets();
     EXPECT_EQ(end.sends.ends, ends{});
     end.ack(first);
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}}));
     end.sends.post({}, {});
-    EXPECT_EQ(end.look(), packets{});
+    EXPECT_EQ(end.sent_packets(), packets{});
     EXPECT_EQ(end.sends.ends.size(), 3u);
 }
 
@@ -375,7 +375,7 @@ TEST(RoceRequester, IgnoresAnswersThatFitNothing)
 {
     at_requester end;
     end.post_write(2);
-    end.look();
+    end.sent_packets();
     end.ack(first + 2);                          // not sent yet
     end.answer(rc_acknowledge, first + 2, 0x62); // nor this
     end.answer(rc_acknowledge, first + 1, 0x80); // a kind that is reserved
@@ -394,13 +394,13 @@ TEST(RoceUnreliableRequester, CompletesWhatItHasSent)
     at_requester end({.peer = {.service = roce_service::uc}});
     end.post_write(200, true);
     end.sends.post(a_send(), bytes(3));
-    EXPECT_EQ(end.look(199).back(), (seen{uc_write_middle, first + 198 - (1u << 24), false}));
+    EXPECT_EQ(end.sent_packets(199).back(), (seen{uc_write_middle, first + 198 - (1u << 24), false}));
     EXPECT_EQ(end.sends.ends, ends{});
-    EXPECT_EQ(end.look(), (packets{{uc_write_last, 198, false}, {uc_send_only, 199, false}}));
+    EXPECT_EQ(end.sent_packets(), (packets{{uc_write_last, 198, false}, {uc_send_only, 199, false}}));
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}}));
     EXPECT_EQ(end.ours.deadline_ns(), 0u);
     end.sends.post(read_from(0), bytes(8));
-    EXPECT_EQ(end.look(), packets{});
+    EXPECT_EQ(end.sent_packets(), packets{});
     EXPECT_EQ(end.sends.ends.back(), (fake_sends::ended{2, refusal::unreliable}));
 }
 

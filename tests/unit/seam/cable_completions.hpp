@@ -77,11 +77,11 @@ class cable_completions final : public nic::completion_queue {
     {
         const std::uint32_t word = weftio_load_acquire_sys_u32(record() + 1), asked = weftio_swap32(word);
         const std::uint32_t end = asked >> 24 & 1 ? solicited_ : produced_;
-        const bool has_news = is_behind(end, asked) && is_behind(end, told_);
+        const bool has_news = is_behind(end, asked) && is_behind(end, notified_);
         if (word == answered_ || !memory_.event || (!has_news && !overrun_))
             return;
         answered_ = word;
-        told_ = produced_;
+        notified_ = produced_;
         const std::uint64_t one = 1;
         static_cast<void>(!::write(*memory_.event, &one, sizeof one));
     }
@@ -103,7 +103,7 @@ class cable_completions final : public nic::completion_queue {
 
     const std::shared_ptr<nic::backend> port_;
     const nic::completion_memory memory_;
-    std::uint32_t number_ = 0, produced_ = 0, solicited_ = 0, told_ = 0, answered_ = 0;
+    std::uint32_t number_ = 0, produced_ = 0, solicited_ = 0, notified_ = 0, answered_ = 0;
     std::atomic<bool> overrun_{false};
 };
 

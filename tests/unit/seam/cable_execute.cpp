@@ -17,7 +17,7 @@ unsigned cable_pair::execute_all()
     if (state_ == rdma_state::reset || state_ == rdma_state::init)
         return 0;
     if (std::atomic_ref(*static_cast<std::uint64_t*>(bell_.at.cpu)).exchange(nothing_rung) != nothing_rung)
-        look();
+        read_doorbell_record();
     unsigned executed = 0;
     for (entry each; outstanding() != 0 && (state_ == rdma_state::ready_to_send || state_ == rdma_state::error);
          ++executed) {
@@ -160,7 +160,7 @@ cable_pair::result cable_pair::execute(const entry& what)
 namespace {
 
 /// A number on a multiple of its size changes at once, behind all that was written before.
-void place(std::uint8_t* at, const std::uint8_t* from, std::size_t count)
+void store(std::uint8_t* at, const std::uint8_t* from, std::size_t count)
 {
     std::uint64_t number = 0;
     if (count != sizeof number || reinterpret_cast<std::uintptr_t>(at) % sizeof number != 0) {
@@ -195,7 +195,7 @@ cable_pair::result cable_pair::write_or_send(const entry& what, cable_pair& peer
         if (!to && count != 0) // a WRITE of no bytes names no memory
             return {.syndrome = WEFTIO_SYNDROME_REMOTE_ACCESS, .fails_peer = true};
         if (count != 0)
-            place(to, message.data(), count);
+            store(to, message.data(), count);
     }
     if (receives) {
         const std::uint8_t refused =
@@ -243,7 +243,7 @@ cable_pair::result cable_pair::read_or_change(const entry& what, cable_pair& pee
     }
     const std::uint8_t* from = before.data();
     for (const piece& each : to) {
-        place(each.at, from, each.bytes);
+        store(each.at, from, each.bytes);
         from += each.bytes;
     }
     ++peer.counts_.executed;
@@ -277,7 +277,7 @@ std::uint8_t cable_pair::receive(const bytes* message, cable_completion what)
     const std::uint8_t* from = message ? message->data() : nullptr;
     for (const piece& each : places)
         if (what.syndrome == 0)
-            place(each.at, std::exchange(from, from + each.bytes), each.bytes);
+            store(each.at, std::exchange(from, from + each.bytes), each.bytes);
     complete_receive(what);
     if (what.syndrome == 0)
         return 0;
@@ -325,22 +325,22 @@ void cable_pair::flush_receives()
 void cable_pair::complete(const entry& what, const result& how)
 {
     const bool flushed = how.syndrome == WEFTIO_SYNDROME_FLUSHED, good = how.syndrome == 0;
-    const cable_completion told{.queue = number_,
-                                .user_index = rings_.send.completions.user_index,
-                                .opcode = good ? WEFTIO_CQE_OPCODE_REQUESTER : WEFTIO_CQE_OPCODE_REQUESTER_ERROR,
-                                .entry_opcode = what.opcode,
-                                .index = done_,
-                                .bytes = how.bytes,
-                                .syndrome = how.syndrome};
+    const cable_completion report{.queue = number_,
+                                  .user_index = rings_.send.completions.user_index,
+                                  .opcode = good ? WEFTIO_CQE_OPCODE_REQUESTER : WEFTIO_CQE_OPCODE_REQUESTER_ERROR,
+                                  .entry_opcode = what.opcode,
+                                  .index = done_,
+                                  .bytes = how.bytes,
+                                  .syndrome = how.syndrome};
     ++counts_.enqueued;
     ++(!good                              ? flushed ? counts_.flushed : counts_.failed
        : what.opcode == WEFTIO_OPCODE_NOP ? counts_.skipped
                                           : counts_.done);
     counts_.done_bytes += how.bytes;
     if (sends_ && (!good || !rings_.send.completions.only_asked || what.asks()))
-        sends_->put(told);
+        sends_->put(report);
     if (!sends_ && !flushed) // the collapsed one says what failed
-        write_completion(*rings_.send.completion.cpu<weftio_cqe>(), told, 0);
+        write_completion(*rings_.send.completion.cpu<weftio_cqe>(), report, 0);
     if (!good && !flushed)
         outcomes_.push_back({.position = done_,
                              .syndrome = how.syndrome,

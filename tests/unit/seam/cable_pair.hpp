@@ -67,7 +67,7 @@ class cable_pair final : public nic::rdma_queue {
     };
 
     void begin_rings();
-    void look();
+    void read_doorbell_record();
     std::uint32_t outstanding() const { return (submitted_ - done_) & 0xffff; }
     bool read(entry& out) const;
     result execute(const entry& what);

@@ -115,7 +115,7 @@ void cable_pair::connect(const nic::rdma_connection& to)
                     fmt::format("weftio: rdma_queue {}: it is connected already; reset it first", number_));
     to_ = to;
     state_ = rdma_state::ready_to_send;
-    look();
+    read_doorbell_record();
 }
 
 void cable_pair::modify(rdma_state to, const nic::rdma_connection& how)
@@ -130,7 +130,7 @@ void cable_pair::modify(rdma_state to, const nic::rdma_connection& how)
     if (to == rdma_state::reset)
         begin_rings();
     else if (to == rdma_state::ready_to_send)
-        look(); // what was rung before
+        read_doorbell_record(); // what was rung before
 }
 
 nic::rdma_queue::standing cable_pair::state() const
@@ -146,7 +146,7 @@ rdma_counters cable_pair::counters() const
 }
 
 /// Reads the record. Acquire: what it names is written.
-void cable_pair::look()
+void cable_pair::read_doorbell_record()
 {
     submitted_ = weftio_swap32(weftio_load_acquire_sys_u32(rings_.send.dbrec.cpu<std::uint32_t>()));
 }

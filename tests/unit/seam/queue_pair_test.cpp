@@ -31,13 +31,13 @@ class EveryNicRdma : public testing::TestWithParam<nic_case> {
             queues[end].emplace(*devices_[end], cpu_, rdma_queue_options{.entries = 64, .receive_entries = 64});
         }
         connect();
-        near = memories[0]->copy();
-        far = memories[1]->copy();
+        local_model = memories[0]->copy();
+        remote_model = memories[1]->copy();
     }
     ~EveryNicRdma() override
     {
-        EXPECT_EQ(memories[0]->copy(), near);
-        EXPECT_EQ(memories[1]->copy(), far);
+        EXPECT_EQ(memories[0]->copy(), local_model);
+        EXPECT_EQ(memories[1]->copy(), remote_model);
         for (const auto& queue : queues) {
             const rdma_counters count = queue->counters();
             EXPECT_EQ(count.enqueued, count.done + count.skipped + count.failed + count.flushed);
@@ -77,22 +77,22 @@ class EveryNicRdma : public testing::TestWithParam<nic_case> {
     weftio_dev_rdma_message message(std::int32_t expected = WEFTIO_DEV_OK)
     {
         weftio_u32 count = 0, first = 0;
-        weftio_dev_rdma_message told{};
+        weftio_dev_rdma_message reported{};
         EXPECT_EQ(weftio_dev_rdma_recv_wait(b(), 1, 0, &count, &first), expected);
         EXPECT_EQ(count, 1u);
-        EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first, &told), expected);
-        return told;
+        EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first, &reported), expected);
+        return reported;
     }
-    /// In the models: bytes of the near memory come to the far one.
-    void expect_far(std::size_t to, std::size_t from, std::size_t count)
+    /// In the models: copies bytes of the local memory to the remote one.
+    void expect_remote(std::size_t to, std::size_t from, std::size_t count)
     {
-        std::copy_n(near.begin() + static_cast<std::ptrdiff_t>(from), count,
-                    far.begin() + static_cast<std::ptrdiff_t>(to));
+        std::copy_n(local_model.begin() + static_cast<std::ptrdiff_t>(from), count,
+                    remote_model.begin() + static_cast<std::ptrdiff_t>(to));
     }
-    std::uint64_t far_number(std::size_t at) const
+    std::uint64_t remote_number(std::size_t at) const
     {
         std::uint64_t number = 0;
-        std::memcpy(&number, &far[at], sizeof number);
+        std::memcpy(&number, &remote_model[at], sizeof number);
         return number;
     }
 
@@ -101,21 +101,21 @@ class EveryNicRdma : public testing::TestWithParam<nic_case> {
     std::array<std::optional<rdma_device>, 2> devices_;
     std::array<std::optional<end_memory>, 2> memories;
     std::array<std::optional<rdma_queue>, 2> queues;
-    std::vector<std::uint8_t> near, far;
+    std::vector<std::uint8_t> local_model, remote_model;
 };
 
 TEST_P(EveryNicRdma, WritesBytesOfMemoryAndOfTheEntry)
 {
     ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 5000, buffer(0), 100, 20001, WEFTIO_DEV_SEND_NONE), WEFTIO_DEV_OK);
-    expect_far(5000, 100, 20001);
+    expect_remote(5000, 100, 20001);
     for (std::uint32_t bytes = 1; bytes <= WEFTIO_DEV_RDMA_INLINE_BYTES; ++bytes) {
         ASSERT_EQ(weftio_dev_rdma_write_inline(a(), peer(), bytes * 64, buffer(0).address + bytes, bytes, 0),
                   WEFTIO_DEV_OK);
-        expect_far(bytes * 64, bytes, bytes);
+        expect_remote(bytes * 64, bytes, bytes);
     }
     constexpr weftio_u64 number = 0x1122334455667788;
     ASSERT_EQ(weftio_dev_rdma_write_value(a(), peer(), 4096, number, 0), WEFTIO_DEV_OK);
-    std::memcpy(&far[4096], &number, sizeof number);
+    std::memcpy(&remote_model[4096], &number, sizeof number);
     ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 0, buffer(0), 0, 0, 0), WEFTIO_DEV_OK) << "of no bytes";
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
     EXPECT_EQ(queues[0]->counters().done, 3u + WEFTIO_DEV_RDMA_INLINE_BYTES);
@@ -124,16 +124,16 @@ TEST_P(EveryNicRdma, WritesBytesOfMemoryAndOfTheEntry)
 TEST_P(EveryNicRdma, ReadsAndChangesWordsAtThePeer)
 {
     ASSERT_EQ(weftio_dev_rdma_read(a(), peer(), 333, buffer(0), 40000, 9999, 0), WEFTIO_DEV_OK);
-    std::copy_n(far.begin() + 333, 9999, near.begin() + 40000);
-    const std::uint64_t first = far_number(8), second = far_number(16), third = far_number(24);
+    std::copy_n(remote_model.begin() + 333, 9999, local_model.begin() + 40000);
+    const std::uint64_t first = remote_number(8), second = remote_number(16), third = remote_number(24);
     ASSERT_EQ(weftio_dev_rdma_fetch_add(a(), peer(), 8, 77, buffer(0), 800, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_compare_swap(a(), peer(), 16, second, 123, buffer(0), 808, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_compare_swap(a(), peer(), 24, third + 1, 123, buffer(0), 816, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
     for (const auto& [at, value] : {std::pair<std::size_t, std::uint64_t>{800, first}, {808, second}, {816, third}})
-        std::memcpy(&near[at], &value, sizeof value);
+        std::memcpy(&local_model[at], &value, sizeof value);
     for (const auto& [at, value] : {std::pair<std::size_t, std::uint64_t>{8, first + 77}, {16, 123}})
-        std::memcpy(&far[at], &value, sizeof value);
+        std::memcpy(&remote_model[at], &value, sizeof value);
 }
 
 TEST_P(EveryNicRdma, SendsMessagesAndTellsWhatEachIs)
@@ -143,9 +143,9 @@ TEST_P(EveryNicRdma, SendsMessagesAndTellsWhatEachIs)
     ASSERT_EQ(weftio_dev_rdma_send_imm(a(), buffer(0), 200, 10, 0xfedcba98, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_write_imm(a(), peer(), 9000, buffer(0), 300, 3000, 77, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
-    expect_far(0, 5, 100);
-    expect_far(100, 200, 10);
-    expect_far(9000, 300, 3000);
+    expect_remote(0, 5, 100);
+    expect_remote(100, 200, 10);
+    expect_remote(9000, 300, 3000);
     const weftio_dev_rdma_message sent = message(), immediate = message(), written = message();
     EXPECT_EQ(sent.kind, WEFTIO_DEV_RDMA_SEND);
     EXPECT_EQ(sent.bytes, 100u);
@@ -168,7 +168,7 @@ TEST_P(EveryNicRdma, WaitsUntilThePeerHasAReceive)
     post_receives(1);
     EXPECT_EQ(message().bytes, 100u);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
-    expect_far(0, 5, 100);
+    expect_remote(0, 5, 100);
 }
 
 TEST_P(EveryNicRdma, ExecutesWhatWasRung)
@@ -182,7 +182,7 @@ TEST_P(EveryNicRdma, ExecutesWhatWasRung)
         }
     weftio_dev_rdma_push(a());
     ASSERT_TRUE(eventually_here([&] { return queues[0]->counters().done == 1; }));
-    expect_far(5000, 0, 10);
+    expect_remote(5000, 0, 10);
 }
 
 TEST_P(EveryNicRdma, FailsBothEndsWhereThePeersKeyIsWrongAndGoesOnBehindAReset)
@@ -195,7 +195,7 @@ TEST_P(EveryNicRdma, FailsBothEndsWhereThePeersKeyIsWrongAndGoesOnBehindAReset)
         ASSERT_EQ(weftio_dev_rdma_write(a(), wrong, 6000, buffer(0), 0, 10, 0), WEFTIO_DEV_OK);
         ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 7000, buffer(0), 0, 10, 0), WEFTIO_DEV_OK);
         EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
-        expect_far(5000, round, 10);
+        expect_remote(5000, round, 10);
         ASSERT_TRUE(eventually_here([&] { return queues[0]->failed() && queues[1]->failed(); }));
         for (unsigned each = 0; each < 2; ++each)
             EXPECT_EQ(message(WEFTIO_DEV_QUEUE_ERROR).syndrome, WEFTIO_SYNDROME_FLUSHED);
@@ -207,21 +207,21 @@ TEST_P(EveryNicRdma, FailsBothEndsWhereThePeersKeyIsWrongAndGoesOnBehindAReset)
     }
     ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 7000, buffer(0), 0, 10, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
-    expect_far(7000, 0, 10);
+    expect_remote(7000, 0, 10);
 }
 
 TEST_P(EveryNicRdma, FailsThisEndWhereItsOwnKeyIsWrong)
 {
-    std::vector<send_failure> told;
+    std::vector<send_failure> reported;
     progress_engine progress;
-    progress.attach(*queues[0], {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    progress.attach(*queues[0], {.on_error = [&](const send_failure& failure) { reported.push_back(failure); }});
     weftio_dev_buf wrong = buffer(0);
     wrong.lkey_be ^= 1;
     ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 5000, wrong, 0, 10, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
     ASSERT_TRUE(eventually_here([&] { return progress.progress() != 0; }));
-    ASSERT_EQ(told.size(), 1u);
-    EXPECT_EQ(told[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
+    ASSERT_EQ(reported.size(), 1u);
+    EXPECT_EQ(reported[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
     EXPECT_FALSE(queues[1]->failed());
 }
 
@@ -231,7 +231,7 @@ TEST_P(EveryNicRdma, FailsBothEndsWhereTheRightIsMissing)
     const weftio_dev_remote there = remote_region::of(readable).on_device();
     ASSERT_EQ(weftio_dev_rdma_read(a(), there, 0, buffer(0), 0, 100, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
-    std::copy_n(far.begin(), 100, near.begin());
+    std::copy_n(remote_model.begin(), 100, local_model.begin());
     ASSERT_EQ(weftio_dev_rdma_write(a(), there, 0, buffer(0), 200, 10, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
     EXPECT_TRUE(eventually_here([&] { return queues[1]->failed(); }));
@@ -298,7 +298,7 @@ TEST_P(EveryNicForeign, CodeSendsWritesReadsAndReceivesThroughRingsOfItsOwn)
     constexpr std::uint32_t rounds = 1000;
     ends.game().rounds = rounds;
     foreign_play(&ends.game());
-    ends.expect_as_played(rounds);
+    ends.expect_as_simulated(rounds);
     EXPECT_EQ(ends.pair(0).counters().done, rounds);
 }
 
@@ -318,7 +318,7 @@ TEST_P(EveryNicForeign, ReceivesAreFlushedAndAllGoesOnBehindAReset)
     }
     game.rounds = 100;
     foreign_play(&game);
-    ends.expect_as_played(100);
+    ends.expect_as_simulated(100);
 }
 
 TEST_P(EveryNicForeign, TellsOnceOfACompletionThatWasAskedFor)
@@ -326,15 +326,15 @@ TEST_P(EveryNicForeign, TellsOnceOfACompletionThatWasAskedFor)
     foreign_game& game = ends.game();
     const int descriptor = ends.completions(1).descriptor();
     std::uint64_t events = 0;
-    const auto is_told = [&] { return read(descriptor, &events, sizeof events) == sizeof events; };
+    const auto is_notified = [&] { return read(descriptor, &events, sizeof events) == sizeof events; };
     ends.completions(1).arm();
-    EXPECT_FALSE(is_told()) << "nothing has come";
+    EXPECT_FALSE(is_notified()) << "nothing has come";
     foreign_post_receive(&game.ends[1]);
     ends.pair(1).modify(rdma_state::error);
-    EXPECT_TRUE(eventually(is_told));
+    EXPECT_TRUE(eventually(is_notified));
     EXPECT_EQ(events, 1u);
     EXPECT_NE(foreign_poll(&game, 1), 0u);
-    EXPECT_FALSE(is_told());
+    EXPECT_FALSE(is_notified());
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, EveryNicForeign, testing::ValuesIn(shapes_at_nics()),

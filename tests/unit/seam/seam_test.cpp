@@ -187,9 +187,9 @@ TEST_P(EveryNic, HasAllButOneOfSixtyFiveThousandSlots)
 
 TEST_P(EveryNic, RefusesTheKeyOfARegionThatIsGone)
 {
-    std::vector<send_failure> told;
+    std::vector<send_failure> reported;
     progress_engine progress;
-    progress.attach(out, {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    progress.attach(out, {.on_error = [&](const send_failure& failure) { reported.push_back(failure); }});
     const memory own = cpu_.allocate(4096, memory_kind::cpu_device);
     std::optional<memory_region> region(std::in_place, port_, own);
     const auto send_by_key = [&, key = region->lkey()] {
@@ -203,9 +203,9 @@ TEST_P(EveryNic, RefusesTheKeyOfARegionThatIsGone)
     region.reset();
     send_by_key();
     ASSERT_TRUE(eventually_here([&] { return progress.progress() != 0; }));
-    ASSERT_EQ(told.size(), 1u);
-    EXPECT_EQ(told[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
-    EXPECT_EQ(told[0].position, 1u);
+    ASSERT_EQ(reported.size(), 1u);
+    EXPECT_EQ(reported[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
+    EXPECT_EQ(reported[0].position, 1u);
     EXPECT_TRUE(out.failed());
     EXPECT_EQ(out.counters().failed, 1u);
     EXPECT_EQ(all.hits().packets, 1u);
@@ -233,9 +233,9 @@ TEST_P(EveryNic, SaysItsKeyOfARegion)
 
 TEST_P(EveryNic, KnowsARegionThatHasChangedByItsNewKeyOnly)
 {
-    std::vector<send_failure> told;
+    std::vector<send_failure> reported;
     progress_engine progress;
-    progress.attach(out, {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    progress.attach(out, {.on_error = [&](const send_failure& failure) { reported.push_back(failure); }});
     const memory own = cpu_.allocate(4096, memory_kind::cpu_device);
     memory_region region(port_, own);
     const auto send_by = [&](std::uint32_t key, std::uint64_t address) {
@@ -253,9 +253,9 @@ TEST_P(EveryNic, KnowsARegionThatHasChangedByItsNewKeyOnly)
     ASSERT_TRUE(eventually_here([&] { return out.counters().sent == 2; }));
     send_by(before, at);
     ASSERT_TRUE(eventually_here([&] { return progress.progress() != 0; }));
-    ASSERT_EQ(told.size(), 1u);
-    EXPECT_EQ(told[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
-    EXPECT_EQ(told[0].position, 2u);
+    ASSERT_EQ(reported.size(), 1u);
+    EXPECT_EQ(reported[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
+    EXPECT_EQ(reported[0].position, 2u);
     EXPECT_EQ(all.hits().packets, 2u);
 }
 

@@ -1,4 +1,4 @@
-// Configuration files: what each key sets, and what is told about keys and values that are wrong.
+// Configuration files: what each key sets, and what is reported about keys and values that are wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -153,17 +153,18 @@ TEST(Configuration, TellsKnownKeysThatHaveNoEffect)
 
 TEST(Configuration, TellsEachWrongValue)
 {
-    const std::string told =
+    const std::string message =
         mistakes_in("{\"properties\": {\n\"allow_compat_mode\": 1,\n\"max_direct_io_size_kb\": "
                     "6,\n\"max_device_cache_size_kb\": -4,\n\"rdma_dev_addr_list\": [\"10.0.0\"]}}");
-    EXPECT_EQ(told, "weftio: cufile.json:2: properties.allow_compat_mode: a whole number where true or false should "
-                    "stand\n"
-                    "weftio: cufile.json:3: properties.max_direct_io_size_kb: 6 is not a multiple of 4 from 4 to "
-                    "1048576\n"
-                    "weftio: cufile.json:4: properties.max_device_cache_size_kb: -4 is not a multiple of 4 from 0 to "
-                    "1099511627776\n"
-                    "weftio: cufile.json:5: properties.rdma_dev_addr_list: \"10.0.0\" is no IP address; name the "
-                    "storage NIC as \"192.168.0.12\" or \"fd00::12\"");
+    EXPECT_EQ(message,
+              "weftio: cufile.json:2: properties.allow_compat_mode: a whole number where true or false should "
+              "stand\n"
+              "weftio: cufile.json:3: properties.max_direct_io_size_kb: 6 is not a multiple of 4 from 4 to "
+              "1048576\n"
+              "weftio: cufile.json:4: properties.max_device_cache_size_kb: -4 is not a multiple of 4 from 0 to "
+              "1099511627776\n"
+              "weftio: cufile.json:5: properties.rdma_dev_addr_list: \"10.0.0\" is no IP address; name the "
+              "storage NIC as \"192.168.0.12\" or \"fd00::12\"");
 }
 
 struct refused {

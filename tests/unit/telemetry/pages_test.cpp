@@ -13,7 +13,7 @@
 #include "ask.hpp"
 #include "storage/statistics.hpp"
 #include "unit/device/fixture.hpp"
-#include "unit/rdma/played_pair.hpp"
+#include "unit/rdma/fake_pair.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::test {
@@ -125,7 +125,7 @@ TEST_F(TelemetryPages, ShowEveryReceiveQueueAndRule)
 
 TEST_F(TelemetryPages, ShowEveryQueuePair)
 {
-    std::deque<played_pair> pairs;
+    std::deque<fake_pair> pairs;
     for (unsigned made = 0; made < count; ++made)
         pairs.emplace_back(wire, 64, 64);
     const std::string command = "/weftio/rdma_queue," + id();
@@ -140,7 +140,7 @@ TEST_F(TelemetryPages, ShowEveryQueuePair)
 
 TEST_F(TelemetryPages, ShowWhatAQueuePairWaitsFor)
 {
-    const played_pair pair(wire, 64, 64);
+    const fake_pair pair(wire, 64, 64);
     const std::string command = "/weftio/rdma_dump," + id() + ",";
     const std::string reply = ask(command + std::to_string(pair.number()));
     EXPECT_EQ(number_of(reply, "number"), pair.number()) << reply;

@@ -1,4 +1,4 @@
-// The clock that sends are scheduled by: its servo with played time, its readings with real time.
+// The clock that sends are scheduled by: its servo with fake time, its readings with real time.
 #include "core/clock.hpp"
 
 #include <atomic>
@@ -24,9 +24,9 @@ constexpr std::uint64_t origin_ns = 1'700'000'000'000'000'000;
 constexpr double look_s = 0.02;
 
 /// A counter of 2 ticks a nanosecond whose true rate is off, and a CLOCK_REALTIME that somebody may step.
-class played_time {
+class fake_time {
  public:
-    explicit played_time(double drift, double first_guess = 0.5)
+    explicit fake_time(double drift, double first_guess = 0.5)
         : ns_per_tick_(0.5 * (1 + drift)), clock_{0, origin_ns, 0, first_guess}
     {}
 
@@ -90,7 +90,7 @@ TEST(UtcClock, ReadsALine)
 TEST(UtcClock, LearnsTheDriftOfItsCounter)
 {
     for (double drift : {-300e-6, -20e-6, 0.0, 50e-6, 400e-6}) {
-        played_time time(drift);
+        fake_time time(drift);
         double rate = time.run(20);
         EXPECT_NEAR(rate, 1, 0.2e-6) << drift;
         EXPECT_LE(std::abs(time.offset_ns()), 200) << drift;
@@ -101,7 +101,7 @@ TEST(UtcClock, LearnsTheDriftOfItsCounter)
 TEST(UtcClock, GetsOverAFirstGuessThatWasDisturbed)
 {
     for (double wrong : {0.3, 0.45, 0.502, 0.55, 0.9}) {
-        played_time time(10e-6, wrong);
+        fake_time time(10e-6, wrong);
         time.run(1);
         time.forget_extremes();
         time.run(10);
@@ -113,7 +113,7 @@ TEST(UtcClock, GetsOverAFirstGuessThatWasDisturbed)
 
 TEST(UtcClock, WorksASmallOffsetOff)
 {
-    played_time time(10e-6);
+    fake_time time(10e-6);
     time.run(20);
     time.step(100'000); // in 20 ms: a rate of 5000 ppm, which nothing has
     EXPECT_NEAR(static_cast<double>(time.offset_ns()), -100'000, 1000);
@@ -124,7 +124,7 @@ TEST(UtcClock, WorksASmallOffsetOff)
 TEST(UtcClock, SlewsNoFasterThan500PpmWhenTheSystemClockIsStepped)
 {
     for (std::int64_t step_ns : {1'000'000'000, -1'000'000'000}) {
-        played_time time(30e-6);
+        fake_time time(30e-6);
         time.run(20);
         time.forget_extremes();
         time.step(step_ns);
@@ -169,7 +169,7 @@ TEST(UtcClock, NeverGoesBackAfterASuspension)
 TEST(UtcClock, DoesNotFollowAFastSlewOfTheSystemClock)
 {
     for (std::int64_t slew_ns : {1'600'000, -1'600'000}) { // 80,000 ppm
-        played_time time(30e-6);
+        fake_time time(30e-6);
         time.run(20);
         time.forget_extremes();
         for (int look = 0; look < 500; ++look) {

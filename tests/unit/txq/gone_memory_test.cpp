@@ -33,9 +33,9 @@ class GoneFrames : public testing::TestWithParam<leaving> {
         fleeting.go();
         raw.push();
         EXPECT_EQ(port.send_all(), std::vector<bytes>{});
-        expect_told(position, raw.next() - position - 1); // what was flushed counts by its blocks
+        expect_reported(position, raw.next() - position - 1); // what was flushed counts by its blocks
     }
-    void expect_told(std::uint32_t position, std::uint64_t flushed)
+    void expect_reported(std::uint32_t position, std::uint64_t flushed)
     {
         EXPECT_TRUE(queue.failed());
         progress.progress();
@@ -108,7 +108,7 @@ TEST_P(GoneFrames, BehindAWaitFailWhenTheirTurnComes)
     raw.push();
     EXPECT_FALSE(queue.failed());
     EXPECT_TRUE(eventually([&] { return port.send_all().empty() && queue.failed(); }));
-    expect_told(1, 0);
+    expect_reported(1, 0);
 }
 
 /// A driver reads a frame that is lent by the CPU, and would die: what is adopted is copied.

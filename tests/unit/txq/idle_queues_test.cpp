@@ -54,9 +54,9 @@ class IdleQueues : public testing::Test {
         weftio_dev_eth_txq_push(txq);
     }
     /// Until each record has been looked at, and the driver is done.
-    std::vector<bytes> look_at_all()
+    std::vector<bytes> poll_all()
     {
-        for (std::uint32_t looked = 0; looked < queues; looked += work_list::looks_of_a_busy_turn)
+        for (std::uint32_t looked = 0; looked < queues; looked += work_list::polls_when_busy)
             port_.get().turn();
         auto taken = port_.take();
         port_.get().turn();
@@ -75,9 +75,9 @@ TEST_F(IdleQueues, ThatCommitWithoutAPushAreNotAllFoundInATurn)
 {
     for (std::uint32_t number = 0; number < queues; ++number)
         commit(queues_[number], number);
-    EXPECT_EQ(port_.get().turn(), work_list::looks_of_an_idle_turn);
-    EXPECT_EQ(port_.get().turn(), work_list::looks_of_a_busy_turn);
-    EXPECT_EQ(look_at_all().size(), queues);
+    EXPECT_EQ(port_.get().turn(), work_list::polls_when_idle);
+    EXPECT_EQ(port_.get().turn(), work_list::polls_when_busy);
+    EXPECT_EQ(poll_all().size(), queues);
 }
 
 TEST_F(IdleQueues, AreAllHeardByAnIdleEngineInATurn)
@@ -96,10 +96,10 @@ TEST_F(IdleQueues, WakeByTheirRecordAndNotByTheirDoorbell)
               WEFTIO_DEV_OK);
     weftio_store_doorbell_u64(ring.doorbell, 1234);
     fall_asleep();
-    EXPECT_TRUE(look_at_all().empty()) << "no record names an entry";
+    EXPECT_TRUE(poll_all().empty()) << "no record names an entry";
     weftio_store_release_sys_u32(ring.dbrec, weftio_swap32(1));
     weftio_store_doorbell_u64(ring.doorbell, 1234);
-    EXPECT_EQ(look_at_all().size(), 1u);
+    EXPECT_EQ(poll_all().size(), 1u);
 }
 
 TEST_F(IdleQueues, AreAllHeardInTheEnd)
@@ -107,7 +107,7 @@ TEST_F(IdleQueues, AreAllHeardInTheEnd)
     for (std::uint32_t round = 0; round < 3; ++round) {
         for (std::uint32_t number = 0; number < queues; ++number)
             ring(queues_[number], number);
-        EXPECT_EQ(look_at_all().size(), queues);
+        EXPECT_EQ(poll_all().size(), queues);
         for (const eth_txq& queue : queues_)
             EXPECT_EQ(queue.counters().sent, round + 1);
         fall_asleep();
@@ -125,10 +125,10 @@ TEST_F(IdleQueues, AreHeardAtOnceWhenPushedInInlineMode)
 
 TEST_F(IdleQueues, KeepTheirDeadlinesInTheirSleep)
 {
-    const std::uint64_t far_ns = utc_now_ns() + an_hour_ns;
-    send_at(far_ns, 5);
+    const std::uint64_t hour_later_ns = utc_now_ns() + an_hour_ns;
+    send_at(hour_later_ns, 5);
     fall_asleep();
-    EXPECT_EQ(software_nic(port_.get()).sender().deadline_ns(), far_ns);
+    EXPECT_EQ(software_nic(port_.get()).sender().deadline_ns(), hour_later_ns);
     const std::uint64_t near_ns = utc_now_ns() + 20'000'000;
     send_at(near_ns, 6);
     for (std::uint32_t turn = 0; turn <= work_list::turns_awake || utc_now_ns() < near_ns; ++turn)
@@ -146,7 +146,7 @@ TEST_F(IdleQueues, AreHeardInTheirSleepBehindAWait)
     weftio_dev_eth_txq_push(txq);
     fall_asleep();
     ring(queues_[5], 5);
-    EXPECT_TRUE(look_at_all().empty());
+    EXPECT_TRUE(poll_all().empty());
     EXPECT_GT(software_nic(port_.get()).sender().queue(queues_[5].number()).prepared(), 0u);
 }
 
@@ -184,12 +184,12 @@ TEST_F(IdleQueues, ComeAndGoInTheirSleep)
     queues_[3].reset();
     ring(queues_[3], 0);
     ring(queues_.back(), 1);
-    EXPECT_EQ(look_at_all().size(), 2u);
+    EXPECT_EQ(poll_all().size(), 2u);
     fall_asleep();
     queues_.emplace_back(port_.get(), cpu_, eth_txq_options{.entries = 64});
     EXPECT_EQ(queues_.back().number(), 1u);
     ring(queues_.back(), 2);
-    EXPECT_EQ(look_at_all(), numbered_run(2, 1));
+    EXPECT_EQ(poll_all(), numbered_run(2, 1));
     queues_.clear();
     EXPECT_EQ(port_.get().turn(), 0u);
 }

@@ -1,4 +1,4 @@
-// Deadlines: kept, counted, and reported. The arithmetic with a played clock, the queues with bounds that only patience
+// Deadlines: kept, counted, and reported. The arithmetic with a fake clock, the queues with bounds that only patience
 // sets.
 #include "nic/soft/send/pacing.hpp"
 

@@ -140,8 +140,8 @@ TEST_F(BehindAWait, FramesByManyKeysGoInOrder)
 TEST_F(BehindAWait, AnEntryThatIsRefusedFailsAtTheDeadlineBehindTheOthers)
 {
     hold(100, {good(1), send_entry({ethernet_segments(), {pointer(60, WEFTIO_LKEY_INVALID, 0)}}), good(3)});
-    bool told = progress.progress() != 0;
-    EXPECT_FALSE(told && utc_now_ns() < deadline_ns);
+    bool notified = progress.progress() != 0;
+    EXPECT_FALSE(notified && utc_now_ns() < deadline_ns);
     EXPECT_EQ(run_until_failure(), numbered_run(1, 1));
     EXPECT_EQ(failures.at(0).position, 2u);
     EXPECT_GE(failures.at(0).time_ns, deadline_ns);

@@ -10,7 +10,7 @@
 #include "fleeting_memory.hpp"
 #include "sending_port.hpp"
 #include "software_nic.hpp"
-#include "unit/device/far_device.hpp"
+#include "unit/device/fake_gpu.hpp"
 
 namespace weftio::test {
 namespace {
@@ -31,12 +31,12 @@ class Pull : public testing::Test {
     }
     ~Pull() override { copies.fail(); } // what is still under way must not be waited for
 
-    segment far_piece(std::uint32_t bytes, std::size_t at) { return piece(there, bytes, at); }
-    static segment piece(far_memory& memory, std::uint32_t bytes, std::size_t at)
+    segment gpu_piece(std::uint32_t bytes, std::size_t at) { return piece(there, bytes, at); }
+    static segment piece(fake_gpu_memory& memory, std::uint32_t bytes, std::size_t at)
     {
         return pointer(bytes, memory.lkey(), reinterpret_cast<std::uint64_t>(memory.bytes() + at));
     }
-    segment near_piece(std::uint32_t bytes, std::size_t at) const
+    segment host_piece(std::uint32_t bytes, std::size_t at) const
     {
         return pointer(bytes, region.lkey(), reinterpret_cast<std::uint64_t>(here.device_address()) + at);
     }
@@ -54,9 +54,9 @@ class Pull : public testing::Test {
         raw.push();
         port.run_dry();
     }
-    std::vector<bytes> land()
+    std::vector<bytes> complete_all()
     {
-        copies.land();
+        copies.complete_all();
         std::vector<bytes> sent = port.send_all();
         progress.progress();
         return sent;
@@ -66,9 +66,9 @@ class Pull : public testing::Test {
     static constexpr std::uint64_t ms = 1'000'000;
     device cpu = device::open("cpu");
     sending_port port;
-    std::shared_ptr<far_device> gpu = std::make_shared<far_device>();
+    std::shared_ptr<fake_gpu> gpu = std::make_shared<fake_gpu>();
     slow_copies& copies = *gpu->copies;
-    far_memory there{port.get(), gpu, room};
+    fake_gpu_memory there{port.get(), gpu, room};
     memory here = cpu.allocate(room, memory_kind::cpu_device);
     memory_region region{port.get(), here};
     eth_txq queue{port.get(), cpu, {.entries = 1024}};
@@ -79,10 +79,10 @@ class Pull : public testing::Test {
 
 TEST_F(Pull, SendsAFrameOnceItHasBeenBrought)
 {
-    push({send_entry({ethernet_segments(), {far_piece(100, 5)}})});
+    push({send_entry({ethernet_segments(), {gpu_piece(100, 5)}})});
     EXPECT_EQ(port.on_the_wire(), 0u);
     EXPECT_EQ(weftio_dev_eth_txq_completed(queue.handle()), 0u) << "the kernel may not write there yet";
-    EXPECT_EQ(land(), std::vector<bytes>{there_at(5, 100)});
+    EXPECT_EQ(complete_all(), std::vector<bytes>{there_at(5, 100)});
     EXPECT_EQ(weftio_dev_eth_txq_completed(queue.handle()), 1u);
     EXPECT_EQ(queue.counters().copied_bytes, 100u);
     EXPECT_TRUE(conserves(queue.counters()));
@@ -103,10 +103,10 @@ TEST_F(Pull, SendsWhatAModelSendsInOrder)
         for (std::size_t piece = 1 + random() % 4; piece != 0; --piece) {
             const auto count = static_cast<std::uint32_t>(1 + random() % 300);
             const std::size_t at = random() % (room - count);
-            const bool far = random() % 3 != 0;
-            parts.push_back(far ? far_piece(count, at) : near_piece(count, at));
+            const bool on_gpu = random() % 3 != 0;
+            parts.push_back(on_gpu ? gpu_piece(count, at) : host_piece(count, at));
             const bytes content =
-                far ? there_at(at, count) : copy_of(static_cast<std::byte*>(here.cpu_address()) + at, count);
+                on_gpu ? there_at(at, count) : copy_of(static_cast<std::byte*>(here.cpu_address()) + at, count);
             frame.insert(frame.end(), content.begin(), content.end());
         }
         frame.resize(std::max<std::size_t>(frame.size(), 60));
@@ -117,13 +117,13 @@ TEST_F(Pull, SendsWhatAModelSendsInOrder)
         raw.push();
         port.run_dry();
         while (random() % 3 != 0 && copies.batches_under_way()) {
-            copies.land_one();
+            copies.complete_one();
             take();
         }
         take();
         if (step % 100 == 99)
             while (sent.size() != expected.size()) {
-                copies.land();
+                copies.complete_all();
                 take();
             }
     }
@@ -138,7 +138,7 @@ TEST_F(Pull, FramesAtEqualDistancesShareACopy)
     std::vector<entry_words> entries;
     std::vector<bytes> expected;
     auto add = [&](std::size_t at, std::uint32_t count) {
-        entries.push_back(send_entry({ethernet_segments(), {far_piece(count, at)}}));
+        entries.push_back(send_entry({ethernet_segments(), {gpu_piece(count, at)}}));
         expected.push_back(there_at(at, count));
     };
     for (std::size_t number = 0; number < 20; ++number)
@@ -150,7 +150,7 @@ TEST_F(Pull, FramesAtEqualDistancesShareACopy)
     add(950, 71);              // not as far as it is long
     push(entries);
     EXPECT_EQ(copies.copies.size(), 5u);
-    EXPECT_EQ(land(), expected);
+    EXPECT_EQ(complete_all(), expected);
 }
 
 TEST_F(Pull, FillsInChecksumsWhenTheBytesAreThere)
@@ -161,29 +161,29 @@ TEST_F(Pull, FillsInChecksumsWhenTheBytesAreThere)
     frames::set(spoiled, 14 + 20 + 6, 0xbeef);
     std::memcpy(there.bytes(), spoiled.data(), spoiled.size());
     push({send_entry({ethernet_segments({}, WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM),
-                      {far_piece(static_cast<std::uint32_t>(spoiled.size()), 0)}})});
+                      {gpu_piece(static_cast<std::uint32_t>(spoiled.size()), 0)}})});
     frame.resize(60);
-    EXPECT_EQ(land(), std::vector<bytes>{frame});
+    EXPECT_EQ(complete_all(), std::vector<bytes>{frame});
 }
 
 TEST_F(Pull, ANeighborsFramesDoNotWait)
 {
     eth_txq neighbor(port.get(), cpu, {.entries = 64});
     raw_queue its(neighbor);
-    push({send_entry({ethernet_segments(), {far_piece(60, 0)}})});
-    its.append(send_entry({ethernet_segments(), {near_piece(60, 0)}}));
+    push({send_entry({ethernet_segments(), {gpu_piece(60, 0)}})});
+    its.append(send_entry({ethernet_segments(), {host_piece(60, 0)}}));
     its.push();
     EXPECT_EQ(port.send_all(), std::vector<bytes>{copy_of(here.cpu_address(), 60)});
-    EXPECT_EQ(land(), std::vector<bytes>{there_at(0, 60)});
+    EXPECT_EQ(complete_all(), std::vector<bytes>{there_at(0, 60)});
 }
 
 TEST_F(Pull, BringsFramesBehindAWaitAheadOfTheirTime)
 {
     const std::uint64_t deadline_ns = utc_now_ns() + 20 * ms;
-    push({wait_entry(eth_txq::timestamp(deadline_ns)), send_entry({ethernet_segments(), {far_piece(80, 9)}})});
+    push({wait_entry(eth_txq::timestamp(deadline_ns)), send_entry({ethernet_segments(), {gpu_piece(80, 9)}})});
     EXPECT_EQ(copies.copies.size(), 1u);
     std::vector<bytes> sent;
-    ASSERT_TRUE(eventually([&] { return !(sent = land()).empty(); }));
+    ASSERT_TRUE(eventually([&] { return !(sent = complete_all()).empty(); }));
     EXPECT_GE(utc_now_ns(), deadline_ns);
     EXPECT_EQ(sent, std::vector<bytes>{there_at(9, 80)});
     EXPECT_EQ(copies.copies.size(), 0u) << "once";
@@ -193,8 +193,8 @@ TEST_F(Pull, BringsFramesBehindAWaitAheadOfTheirTime)
 TEST_F(Pull, AFrameBehindAWaitWhoseRegionEndsFails)
 {
     const std::uint64_t deadline_ns = utc_now_ns() + 500 * ms;
-    push({wait_entry(eth_txq::timestamp(deadline_ns)), send_entry({ethernet_segments(), {far_piece(80, 9)}})});
-    copies.land();
+    push({wait_entry(eth_txq::timestamp(deadline_ns)), send_entry({ethernet_segments(), {gpu_piece(80, 9)}})});
+    copies.complete_all();
     there.end();
     if (utc_now_ns() >= deadline_ns)
         GTEST_SKIP() << "missed: a region that ends before the deadline; this machine stood still for half a second";
@@ -211,15 +211,15 @@ TEST_F(Pull, ADeviceThatFailsFailsTheQueueAndNoOther)
 {
     eth_txq neighbor(port.get(), cpu, {.entries = 64});
     raw_queue its(neighbor);
-    push({send_entry({ethernet_segments(), {near_piece(70, 0)}}), send_entry({ethernet_segments(), {far_piece(60, 0)}}),
-          send_entry({ethernet_segments(), {far_piece(60, 1)}})});
+    push({send_entry({ethernet_segments(), {host_piece(70, 0)}}), send_entry({ethernet_segments(), {gpu_piece(60, 0)}}),
+          send_entry({ethernet_segments(), {gpu_piece(60, 1)}})});
     copies.fail();
     EXPECT_EQ(port.send_all().size(), 1u) << "the frame in front, which needs no device";
     progress.progress();
     ASSERT_EQ(failures.size(), 1u);
     EXPECT_EQ(failures[0].position, 1u);
     EXPECT_THAT(failures[0].text, HasSubstr("the device whose memory was to be copied, or sent from, has failed"));
-    its.append(send_entry({ethernet_segments(), {near_piece(60, 0)}}));
+    its.append(send_entry({ethernet_segments(), {host_piece(60, 0)}}));
     its.push();
     EXPECT_EQ(port.send_all().size(), 1u);
     EXPECT_EQ(queue.counters().flushed, 1u);
@@ -229,9 +229,9 @@ TEST_F(Pull, ADeviceThatFailsFailsTheQueueAndNoOther)
 /// What is in front of the bad entry is under way, and the completion of the bad one comes behind it.
 TEST_F(Pull, ADeviceThatFailsBehindABadEntryKeepsNobodyWaiting)
 {
-    push({send_entry({ethernet_segments(), {far_piece(60, 0)}}),
+    push({send_entry({ethernet_segments(), {gpu_piece(60, 0)}}),
           send_entry({ethernet_segments(), {pointer(60, WEFTIO_LKEY_INVALID, 0)}}),
-          send_entry({ethernet_segments(), {far_piece(60, 1)}})});
+          send_entry({ethernet_segments(), {gpu_piece(60, 1)}})});
     EXPECT_EQ(weftio_dev_eth_txq_completed(queue.handle()), 0u);
     copies.fail();
     EXPECT_EQ(port.send_all().size(), 0u);
@@ -248,15 +248,15 @@ TEST_F(Pull, ADeviceThatFailsBehindABadEntryKeepsNobodyWaiting)
 TEST_F(Pull, ADriverThatCannotReadSlotsGetsCopies)
 {
     nic::soft::soft_port& soft = software_nic(port.get());
-    const auto other = std::make_shared<far_device>();
-    far_memory beside(port.get(), other, 4096);
+    const auto other = std::make_shared<fake_gpu>();
+    fake_gpu_memory beside(port.get(), other, 4096);
     std::memset(beside.bytes(), 7, 4096);
     soft.engine().between_turns([&] { soft.sender().pulls().find(other.get())->copy_whole_frames(); });
     push({send_entry({ethernet_segments(), {piece(beside, 100, 0)}}),
           send_entry({ethernet_segments(), {piece(beside, 61, 9)}})});
-    other->copies->land();
+    other->copies->complete_all();
     port.run_dry();
-    EXPECT_EQ(soft.sender().pulls().find(other.get())->free_slots(), nic::soft::pull_lane::slots)
+    EXPECT_EQ(soft.sender().pulls().find(other.get())->free_slots(), nic::soft::pull_stream::slots)
         << "before the driver ends";
     EXPECT_EQ(port.send_all(), (std::vector<bytes>{bytes(100, 7), bytes(61, 7)}));
     EXPECT_TRUE(conserves(queue.counters()));
@@ -266,23 +266,23 @@ TEST_F(Pull, MoreFramesThanSlotsGoWhenTheDriverGivesSomeBack)
 {
     constexpr std::uint32_t count = 900; // more than three times the slots
     for (std::uint32_t number = 0; number < count; ++number)
-        raw.append(send_entry({ethernet_segments(), {far_piece(64, number)}}));
+        raw.append(send_entry({ethernet_segments(), {gpu_piece(64, number)}}));
     raw.push();
     std::vector<rte_mbuf*> held; // the driver keeps them
     std::vector<bytes> sent;
     for (unsigned turn = 0; turn < 40; ++turn) {
         port.run_dry();
-        copies.land();
+        copies.complete_all();
         while (rte_mbuf* frame = port.take_mbuf())
             held.push_back(frame);
     }
-    EXPECT_EQ(held.size(), nic::soft::pull_lane::slots);
+    EXPECT_EQ(held.size(), nic::soft::pull_stream::slots);
     for (rte_mbuf* frame : held) {
         sent.push_back(copy_of(rte_pktmbuf_mtod(frame, const void*), frame->data_len));
         rte_pktmbuf_free(frame);
     }
     while (sent.size() < count) {
-        copies.land();
+        copies.complete_all();
         for (bytes& frame : port.send_all())
             sent.push_back(std::move(frame));
     }
@@ -296,15 +296,15 @@ TEST_F(Pull, FramesThatWaitLeaveSlotsToOthers)
     const std::uint64_t deadline_ns = utc_now_ns() + 100 * ms;
     std::vector<entry_words> entries{wait_entry(eth_txq::timestamp(deadline_ns))};
     for (std::size_t number = 0; number < 40; ++number)
-        entries.push_back(send_entry({ethernet_segments(), {far_piece(64, number)}}));
+        entries.push_back(send_entry({ethernet_segments(), {gpu_piece(64, number)}}));
     push(entries);
     const auto left = software_nic(port.get()).sender().pulls().find(gpu.get())->free_slots();
     if (utc_now_ns() < deadline_ns) { // else it has sent some already
-        EXPECT_EQ(left, nic::soft::pull_lane::slots - 16);
+        EXPECT_EQ(left, nic::soft::pull_stream::slots - 16);
     }
     std::vector<bytes> sent;
     EXPECT_TRUE(eventually([&] {
-        for (bytes& frame : land())
+        for (bytes& frame : complete_all())
             sent.push_back(std::move(frame));
         return sent.size() == 40;
     }));
@@ -312,10 +312,10 @@ TEST_F(Pull, FramesThatWaitLeaveSlotsToOthers)
 
 TEST_F(Pull, PiecesOfTwoDevicesAreRefused)
 {
-    const auto other = std::make_shared<far_device>();
+    const auto other = std::make_shared<fake_gpu>();
     {
-        far_memory beside(port.get(), other, 4096);
-        push({send_entry({ethernet_segments(), {far_piece(60, 0), piece(beside, 60, 0)}})});
+        fake_gpu_memory beside(port.get(), other, 4096);
+        push({send_entry({ethernet_segments(), {gpu_piece(60, 0), piece(beside, 60, 0)}})});
         progress.progress();
     }
     ASSERT_EQ(failures.size(), 1u);
@@ -325,7 +325,7 @@ TEST_F(Pull, PiecesOfTwoDevicesAreRefused)
 
 TEST_F(Pull, WhatIsNoMemoryOfTheRegionIsRefused)
 {
-    push({send_entry({ethernet_segments(), {far_piece(100, room - 99)}})});
+    push({send_entry({ethernet_segments(), {gpu_piece(100, room - 99)}})});
     progress.progress();
     ASSERT_EQ(failures.size(), 1u);
     EXPECT_THAT(failures[0].text, HasSubstr("bytes lie outside the key's memory region"));
@@ -335,10 +335,10 @@ TEST_F(Pull, WhatIsNoMemoryOfTheRegionIsRefused)
 /// Until then the copy engine reads it. In a thread: the destructor blocks.
 TEST_F(Pull, ARegionEndsWhenItsFramesHaveBeenBrought)
 {
-    push({send_entry({ethernet_segments(), {far_piece(60, 0)}})});
+    push({send_entry({ethernet_segments(), {gpu_piece(60, 0)}})});
     std::future<void> ending = std::async(std::launch::async, [&] { there.end(); });
     EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
-    software_nic(port.get()).engine().between_turns([&] { copies.land(); });
+    software_nic(port.get()).engine().between_turns([&] { copies.complete_all(); });
     EXPECT_EQ(ending.wait_for(patience), std::future_status::ready);
     EXPECT_EQ(port.send_all(), std::vector<bytes>{there_at(0, 60)});
 }
@@ -350,54 +350,54 @@ TEST_F(Pull, AFrameWhoseNearPieceHasGoneFailsAndGivesItsSlotBack)
     const memory_region gone(port.get(), adopted);
     fleeting.go();
     push(
-        {send_entry({ethernet_segments(), {far_piece(100, 3)}}),
+        {send_entry({ethernet_segments(), {gpu_piece(100, 3)}}),
          send_entry({ethernet_segments(),
-                     {far_piece(60, 0), pointer(60, gone.lkey(), reinterpret_cast<std::uint64_t>(fleeting.data()))}})});
-    std::vector<bytes> sent = land();
+                     {gpu_piece(60, 0), pointer(60, gone.lkey(), reinterpret_cast<std::uint64_t>(fleeting.data()))}})});
+    std::vector<bytes> sent = complete_all();
     if (sent.empty())
-        sent = land();
+        sent = complete_all();
     EXPECT_EQ(sent, std::vector<bytes>{there_at(3, 100)}) << "the one before it is sent";
     progress.progress();
     ASSERT_EQ(failures.size(), 1u);
     EXPECT_EQ(failures[0].position, 1u);
     EXPECT_THAT(failures[0].text, HasSubstr(gone_words));
     EXPECT_TRUE(conserves(queue.counters()));
-    copies.land();
+    copies.complete_all();
     port.run_dry();
-    EXPECT_EQ(software_nic(port.get()).sender().pulls().find(gpu.get())->free_slots(), nic::soft::pull_lane::slots);
+    EXPECT_EQ(software_nic(port.get()).sender().pulls().find(gpu.get())->free_slots(), nic::soft::pull_stream::slots);
 }
 
 TEST_F(Pull, AStoppedQueueGivesItsSlotsBack)
 {
     for (unsigned round = 0; round < 20; ++round) {
-        push({send_entry({ethernet_segments(), {far_piece(60, round)}}),
-              send_entry({ethernet_segments(), {far_piece(61, round)}})});
+        push({send_entry({ethernet_segments(), {gpu_piece(60, round)}}),
+              send_entry({ethernet_segments(), {gpu_piece(61, round)}})});
         queue.reset();
         raw = raw_queue(queue);
     }
     EXPECT_TRUE(conserves(queue.counters()));
-    copies.land();
-    push({send_entry({ethernet_segments(), {far_piece(60, 77)}})});
-    EXPECT_EQ(land(), std::vector<bytes>{there_at(77, 60)});
-    auto& lanes = software_nic(port.get()).sender().pulls();
+    copies.complete_all();
+    push({send_entry({ethernet_segments(), {gpu_piece(60, 77)}})});
+    EXPECT_EQ(complete_all(), std::vector<bytes>{there_at(77, 60)});
+    auto& streams = software_nic(port.get()).sender().pulls();
     port.run_dry();
-    EXPECT_EQ(lanes.find(gpu.get())->free_slots(), nic::soft::pull_lane::slots);
+    EXPECT_EQ(streams.find(gpu.get())->free_slots(), nic::soft::pull_stream::slots);
 }
 
 /// What is under way to a slot would destroy what the CPU has written there since.
 TEST_F(Pull, ASlotIsTakenAgainWhenNothingIsUnderWayToIt)
 {
-    for (std::uint32_t slot = 0; slot < nic::soft::pull_lane::slots; ++slot) {
-        push({send_entry({ethernet_segments(), {far_piece(60, slot)}})});
+    for (std::uint32_t slot = 0; slot < nic::soft::pull_stream::slots; ++slot) {
+        push({send_entry({ethernet_segments(), {gpu_piece(60, slot)}})});
         queue.reset();
         raw = raw_queue(queue);
     }
-    push({send_entry({ethernet_segments(), {near_piece(40, 7), far_piece(40, 7)}})});
+    push({send_entry({ethernet_segments(), {host_piece(40, 7), gpu_piece(40, 7)}})});
     bytes expected = copy_of(static_cast<std::byte*>(here.cpu_address()) + 7, 40), rest = there_at(7, 40);
     expected.insert(expected.end(), rest.begin(), rest.end());
-    std::vector<bytes> sent = land();
+    std::vector<bytes> sent = complete_all();
     if (sent.empty())
-        sent = land();
+        sent = complete_all();
     EXPECT_EQ(sent, std::vector<bytes>{expected});
 }
 

@@ -145,7 +145,7 @@ TEST_F(Wire, IsNotMadeWhereTheFolderIsFull)
 
 TEST_F(Wire, IsNotJoinedWithoutRoomForALaneInEachDirection)
 {
-    if (!mount("1500k")) // the head, and almost two lanes
+    if (!mount("1500k")) // the head, and almost two channels
         GTEST_SKIP() << "missed: a full file system; needs root to mount a small one";
     expect_refused(errc::out_of_memory, "has no room for 1024 KiB");
     EXPECT_FALSE(std::filesystem::exists(path()));
@@ -168,7 +168,7 @@ TEST_F(Wire, DropsFramesForWhichThereIsNoLane)
     if (!mount("16m"))
         GTEST_SKIP() << "missed: a full file system; needs root to mount a small one";
     const auto one = join(), two = join(), three = join();
-    ASSERT_EQ(::mount(nullptr, folder().c_str(), nullptr, MS_REMOUNT, "size=1200k"), 0); // the head, and one lane
+    ASSERT_EQ(::mount(nullptr, folder().c_str(), nullptr, MS_REMOUNT, "size=1200k"), 0); // the head, and one channel
     EXPECT_EQ(send_now(*one, numbered(two->address(), 1, 60)), member::outcome::sent);
     EXPECT_EQ(send_now(*one, numbered(three->address(), 2, 60)), member::outcome::dropped);
     EXPECT_EQ(send_now(*two, numbered(one->address(), 3, 60)), member::outcome::dropped);

@@ -176,8 +176,8 @@ TEST_F(Wire, IsAsAModelSays)
     std::uint64_t full = 0, received = 0;
     const auto taken = [&](unsigned at, const frame& got) { // from the one sender whose next frame it is
         for (unsigned from = 0; from != count; ++from)
-            if (auto& lane = model[{from, at}]; !lane.empty() && lane.front() == got)
-                return lane.pop_front(), true;
+            if (auto& channel = model[{from, at}]; !channel.empty() && channel.front() == got)
+                return channel.pop_front(), true;
         return false;
     };
     for (std::uint64_t number = 0; number != 30'000; ++number) {
@@ -191,7 +191,7 @@ TEST_F(Wire, IsAsAModelSays)
         for (unsigned each = 0; each != count && result == outcome::sent && to != count; ++each)
             if (each == to)
                 model[{from, each}].push_back(sent);
-        if (to == count) { // who has no room is not told, so all receive before the next broadcast
+        if (to == count) { // a full ring drops a broadcast without notice, so all receive before the next broadcast
             ASSERT_EQ(all[from]->dropped(), dropped);
             for (unsigned each = 0; each != count; ++each)
                 if (each != from)

@@ -159,13 +159,13 @@ TEST_F(SharedWire, DropsFramesForAMemberThatWasKilled)
     const mac theirs = self->members().at(1).address;
     EXPECT_EQ(send_now(*self, numbered(theirs, 0, 60)), outcome::sent);
     peer.end(SIGKILL);
-    std::uint64_t in_lane = 0;
+    std::uint64_t in_channel = 0;
     EXPECT_TRUE(eventually([&] {
         const outcome result = send_now(*self, numbered(theirs, 1, 60));
-        in_lane += result == outcome::sent;
+        in_channel += result == outcome::sent;
         return result == outcome::dropped;
     }));
-    EXPECT_LT(in_lane, 3000u) << "it is found dead before its lane is full";
+    EXPECT_LT(in_channel, 3000u) << "it is found dead before its lane is full";
     EXPECT_EQ(send_now(*self, numbered(everybody, 2, 60)), outcome::sent);
     EXPECT_EQ(self->dropped(), 1u) << "nobody else is there";
 }

@@ -56,7 +56,7 @@ try {
     const std::size_t unit = std::clamp(alignment, two_cache_lines, page), whole = round_up(bytes, unit);
     std::scoped_lock lock(mutex_);
     std::size_t offset = 0;
-    auto has_room = [&](arena& each) { return place(each, whole, std::max(alignment, unit), offset); };
+    auto has_room = [&](arena& each) { return find_offset(each, whole, std::max(alignment, unit), offset); };
     auto found = std::find_if(arenas_.begin(), arenas_.end(), has_room);
     if (found == arenas_.end()) {
         if (!add_arena(whole))
@@ -71,7 +71,7 @@ try {
 }
 
 /// Takes the first free range that is large enough.
-bool arenas::place(arena& arena, std::size_t bytes, std::size_t alignment, std::size_t& offset)
+bool arenas::find_offset(arena& arena, std::size_t bytes, std::size_t alignment, std::size_t& offset)
 {
     for (auto range = arena.free.begin(); range != arena.free.end(); ++range) {
         const auto [begin, size] = *range;

@@ -36,7 +36,7 @@ class arenas {
         std::map<std::size_t, std::size_t> free{}, used{}; ///< sizes by offset; adjacent free ranges are merged
     };
 
-    static bool place(arena& arena, std::size_t bytes, std::size_t alignment, std::size_t& offset);
+    static bool find_offset(arena& arena, std::size_t bytes, std::size_t alignment, std::size_t& offset);
     bool add_arena(std::size_t bytes);
 
     std::mutex mutex_;

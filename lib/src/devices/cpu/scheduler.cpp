@@ -143,7 +143,7 @@ void block_scheduler::yield()
     suspend();
 }
 
-weftio_u32 block_scheduler::meet(group& all, place& at, weftio_u32 value)
+weftio_u32 block_scheduler::meet(group& all, meeting_point& at, weftio_u32 value)
 {
     lane& me = lanes_[current_];
 
@@ -155,7 +155,7 @@ weftio_u32 block_scheduler::meet(group& all, place& at, weftio_u32 value)
     return me.result;
 }
 
-void block_scheduler::open_if_complete(group& all, place& at)
+void block_scheduler::open_if_complete(group& all, meeting_point& at)
 {
     if (at.arrived == 0 || at.arrived < all.live)
         return;

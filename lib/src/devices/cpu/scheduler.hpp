@@ -39,7 +39,7 @@ class block_scheduler final : public weftio_cpu_scheduler {
     void yield() override;
 
  private:
-    struct place {
+    struct meeting_point {
         const char* name; ///< for messages
         std::uint32_t arrived = 0;
         weftio_u32 total = 0;
@@ -51,12 +51,12 @@ class block_scheduler final : public weftio_cpu_scheduler {
         std::uint32_t first;
         std::uint32_t count;
         std::uint32_t live; ///< lanes that have not ended
-        place barrier;
-        place sum;
+        meeting_point barrier;
+        meeting_point sum;
     };
     struct lane {
         std::optional<fiber> body{};
-        const place* waits_at = nullptr;
+        const meeting_point* waits_at = nullptr;
         weftio_u32 result = 0; ///< of the last place that opened for this lane
         bool ended = false;
     };
@@ -69,8 +69,8 @@ class block_scheduler final : public weftio_cpu_scheduler {
     void lane_body() noexcept;
     template <class Text>
     void note_fault(Text&& text) noexcept;
-    weftio_u32 meet(group& all, place& at, weftio_u32 value);
-    void open_if_complete(group& all, place& at);
+    weftio_u32 meet(group& all, meeting_point& at, weftio_u32 value);
+    void open_if_complete(group& all, meeting_point& at);
     void suspend();
     group& group_of(scope over, std::uint32_t lane);
     std::string deadlock_text() const;

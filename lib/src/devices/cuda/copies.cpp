@@ -20,9 +20,9 @@ device_pointer address(const void* pointer) noexcept
 
 copies::copies(std::shared_ptr<cuda_device> owner) : owner_(std::move(owner)), cuda_(owner_->api())
 {
-    landed_ = owner_->allocate(sizeof(std::uint32_t), alignof(std::uint32_t), memory_kind::cpu_device);
+    completed_ = owner_->allocate(sizeof(std::uint32_t), alignof(std::uint32_t), memory_kind::cpu_device);
     if (result status = cuda_.cuStreamCreate(&stream_, stream_non_blocking); status != success) {
-        owner_->release(landed_, memory_kind::cpu_device);
+        owner_->release(completed_, memory_kind::cpu_device);
         cuda_.check(status, "making a stream");
     }
 }
@@ -33,7 +33,7 @@ copies::~copies()
     if (works(now))
         cuda_.cuStreamSynchronize(stream_);
     cuda_.cuStreamDestroy_v2(stream_);
-    owner_->release(landed_, memory_kind::cpu_device);
+    owner_->release(completed_, memory_kind::cpu_device);
 }
 
 void copies::copy(void* to, const void* from, const rows& rows) noexcept
@@ -42,7 +42,7 @@ void copies::copy(void* to, const void* from, const rows& rows) noexcept
     if (!works(now))
         return;
     if (rows.count == 1) {
-        look_at(cuda_.cuMemcpyAsync(address(to), address(from), rows.bytes, stream_));
+        note_status(cuda_.cuMemcpyAsync(address(to), address(from), rows.bytes, stream_));
         return;
     }
     copy_2d wanted{};
@@ -53,7 +53,7 @@ void copies::copy(void* to, const void* from, const rows& rows) noexcept
     wanted.to_pitch = rows.to_stride;
     wanted.bytes = rows.bytes;
     wanted.rows = rows.count;
-    look_at(cuda_.cuMemcpy2DAsync_v2(&wanted, stream_));
+    note_status(cuda_.cuMemcpy2DAsync_v2(&wanted, stream_));
 }
 
 /// Whole words lie at addresses that are multiples of four; up to three bytes in front of them and behind them are
@@ -65,14 +65,14 @@ void copies::fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept
         return;
     device_pointer at = address(to);
     auto next_byte = [&] {
-        look_at(cuda_.cuMemsetD8Async(at++, static_cast<unsigned char>(pattern), 1, stream_));
+        note_status(cuda_.cuMemsetD8Async(at++, static_cast<unsigned char>(pattern), 1, stream_));
         pattern = std::rotr(pattern, 8);
         --bytes;
     };
     while (bytes != 0 && at % 4 != 0)
         next_byte();
     if (const std::size_t words = bytes / 4; words != 0) {
-        look_at(cuda_.cuMemsetD32Async(at, pattern, words, stream_));
+        note_status(cuda_.cuMemsetD32Async(at, pattern, words, stream_));
         at += words * 4;
         bytes %= 4;
     }
@@ -84,24 +84,25 @@ void copies::mark(std::uint32_t number) noexcept
 {
     const current_context now(cuda_, owner_->primary(), std::nothrow);
     if (works(now))
-        look_at(cuda_.cuStreamWriteValue32_v2(stream_, reinterpret_cast<device_pointer>(landed_.device), number, 0));
+        note_status(
+            cuda_.cuStreamWriteValue32_v2(stream_, reinterpret_cast<device_pointer>(completed_.device), number, 0));
 }
 
-std::uint32_t copies::landed() const noexcept
+std::uint32_t copies::completed() const noexcept
 {
     // Acquire, pairs with the stream's write of the batch number, which is ordered after the batch's copies.
-    return weftio_load_acquire_sys_u32(static_cast<const std::uint32_t*>(landed_.cpu));
+    return weftio_load_acquire_sys_u32(static_cast<const std::uint32_t*>(completed_.cpu));
 }
 
 bool copies::works(const current_context& now) noexcept
 {
-    look_at(now.status());
+    note_status(now.status());
     return !failed_;
 }
 
-/// Logs the first failure. No copy lands any more: packets run out of slots and count as out_of_buffer, entries of DMA
-/// queues fail.
-void copies::look_at(result status) noexcept
+/// Logs the first failure. No copy completes any more: packets run out of slots and count as out_of_buffer, and entries
+/// of DMA queues fail.
+void copies::note_status(result status) noexcept
 {
     if (status == success || failed_)
         return;

@@ -8,7 +8,7 @@
 namespace weftio::devices::cuda {
 
 /// Copies in a stream of its own, by unified addresses: the driver knows whose memory each is. Behind each batch the
-/// stream writes the batch's number to pinned memory, so that landed() costs a load.
+/// stream writes the batch's number to pinned memory, so that completed() costs a load.
 class copies final : public copy_queue {
  public:
     /// @pre the context of `owner` is current. Throws weftio::error.
@@ -20,18 +20,18 @@ class copies final : public copy_queue {
     void copy(void* to, const void* from, const rows& rows) noexcept override;
     void fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept override;
     void mark(std::uint32_t number) noexcept override;
-    std::uint32_t landed() const noexcept override;
+    std::uint32_t completed() const noexcept override;
     bool failed() const noexcept override { return failed_; }
 
  private:
     /// Returns whether the GPU still works.
     bool works(const current_context& now) noexcept;
-    void look_at(result status) noexcept;
+    void note_status(result status) noexcept;
 
     std::shared_ptr<cuda_device> owner_;
     const driver& cuda_;
     stream stream_ = nullptr;
-    device_backend::allocation landed_;
+    device_backend::allocation completed_;
     bool failed_ = false;
 };
 

@@ -41,7 +41,7 @@ class running final : public running_backend {
         constexpr std::chrono::nanoseconds longest = std::chrono::hours(24 * 365); // the sum with now must not overflow
         auto end = std::chrono::steady_clock::now() + std::min(bound, longest);
         while (!ended_) {
-            look();
+            query();
             if (ended_ || std::chrono::steady_clock::now() >= end)
                 break;
             std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -56,7 +56,7 @@ class running final : public running_backend {
     }
 
  private:
-    void look()
+    void query()
     {
         const current_context now = owner_->use();
         result status = owner_->api().cuStreamQuery(stream_);

@@ -100,7 +100,7 @@ void running::start(const launch_request& request)
 }
 
 /// Ends a kernel whose launch has failed although it may be running: raises the abort flags and waits for its end.
-void running::call_off(const launch_request& request, bool end_is_told) noexcept
+void running::call_off(const launch_request& request, bool end_is_reported) noexcept
 {
     for (weftio_dev_control* control : request.controls)
         weftio_store_release_sys_u32(&control->abort, 1);
@@ -109,7 +109,7 @@ void running::call_off(const launch_request& request, bool end_is_told) noexcept
     for (auto end = std::chrono::steady_clock::now() + patience; !outcome_->wait_for(std::chrono::milliseconds(1));) {
         if (std::chrono::steady_clock::now() > end)
             return;
-        if (end_is_told ||
+        if (end_is_reported ||
             clGetEventInfo(event_(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) !=
                 CL_SUCCESS ||
             status > CL_COMPLETE)

@@ -52,7 +52,7 @@ class running final : public running_backend {
     bool starts_late() const noexcept override { return true; }
 
  private:
-    void call_off(const launch_request& request, bool end_is_told) noexcept;
+    void call_off(const launch_request& request, bool end_is_reported) noexcept;
 
     const std::string name_;
     cl::Kernel kernel_;

@@ -120,7 +120,7 @@ void offloads::offer(entry& each)
     const std::string why = ask_to_execute(each);
     publish(each);
     each.refused = !why.empty();
-    if (each.refused && told_.insert(why).second)
+    if (each.refused && logged_.insert(why).second)
         core::log(log_level::debug,
                   fmt::format("weftio: port {}: the engine executes a rule that drops, and {} does not: {}", name_,
                               device_.driver(), why));

@@ -95,7 +95,7 @@ class offloads {
     std::mutex mutex_;           ///< taken before the engines stop between turns
     std::vector<entry> entries_; ///< in the order in which rules decide
     std::vector<leftover> leftovers_;
-    std::set<std::string> told_; ///< reasons that have been logged
+    std::set<std::string> logged_; ///< reasons that have been logged
 };
 
 } // namespace weftio::nic::soft

@@ -27,9 +27,9 @@ soft_completion_queue::~soft_completion_queue()
 
 namespace {
 
-void require_room(std::uint32_t number, std::uint32_t depth, completion_ring::room found)
+void require_resizable(std::uint32_t number, std::uint32_t depth, completion_ring::resize_check found)
 {
-    using enum completion_ring::room;
+    using enum completion_ring::resize_check;
     switch (found) {
         case enough: return;
         case no_end:
@@ -56,7 +56,7 @@ ring_end soft_completion_queue::resize(const completion_memory& to)
     require_cpu(to.entries, "completion_queue");
     ring_end found;
     between_turns([&] {
-        require_room(number(), to.depth, ring_->room_in(to.depth));
+        require_resizable(number(), to.depth, ring_->check_resize(to.depth));
         found = ring_->resize(to);
     });
     memory_.entries = to.entries;

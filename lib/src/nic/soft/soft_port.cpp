@@ -189,13 +189,13 @@ void soft_port::pull_from(const std::shared_ptr<devices::device_backend>& device
             continue;
         auto copies = device->make_copy_queue(device); // slow, as is the allocation
         auto block = std::make_shared<devices::memory_block>(device);
-        block->bytes = std::size_t{pull_lane::slots} * pull_lane::slot_bytes;
+        block->bytes = std::size_t{pull_stream::slots} * pull_stream::slot_bytes;
         block->kind = memory_kind::cpu_device;
         block->at = device->allocate(block->bytes, 64, block->kind);
         frame_memory_list memory = take_up(std::move(block));
         engines_.between_all_turns([&] {
             sender(each).pulls().add(device,
-                                     std::make_unique<pull_lane>(std::move(copies), std::move(memory), send_pool_));
+                                     std::make_unique<pull_stream>(std::move(copies), std::move(memory), send_pool_));
         });
     }
 }
@@ -204,13 +204,15 @@ void soft_port::let_go_of_device(const devices::memory_block& block) noexcept
 {
     bool done = true;
     for (unsigned each = 0; each != engines_.count(); ++each) {
-        pull_lane* lane = nullptr;
+        pull_stream* stream = nullptr;
         std::uint64_t last = 0;
         engine(each).between_turns([&] {
-            lane = sender(each).pulls().find(block.owner.get());
-            last = lane->ended();
+            stream = sender(each).pulls().find(block.owner.get());
+            last = stream->ended();
         });
-        auto ask = [&] { return engine(each).between_turns([&] { return lane->landed(last) || lane->failed(); }); };
+        auto ask = [&] {
+            return engine(each).between_turns([&] { return stream->completed(last) || stream->failed(); });
+        };
         done = engines_.keep_trying(ask, std::chrono::seconds(1)) && done;
     }
     if (!done)

@@ -63,13 +63,13 @@ void fill_port(soft_port& port, rte_tel_data* dict)
     fill_rdma_packets(port, dict);
 }
 
-/// Runs `look` between two turns of each engine, one engine after the other. A queue that moves meanwhile may be shown
+/// Runs `visit` between two turns of each engine, one engine after the other. A queue that moves meanwhile may be shown
 /// twice, or not at all.
-template <class Look>
-void in_every_engine(soft_port& port, Look&& look)
+template <class Visit>
+void in_every_engine(soft_port& port, Visit&& visit)
 {
     for (unsigned engine = 0; engine < port.engines().count(); ++engine)
-        port.engine(engine).between_turns([&] { look(engine); });
+        port.engine(engine).between_turns([&] { visit(engine); });
 }
 
 void fill_rx(soft_port& port, telemetry_page& page)

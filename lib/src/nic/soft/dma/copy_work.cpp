@@ -77,7 +77,8 @@ bool copy_part(const copy_request& request, std::uint64_t at, std::uint64_t byte
 
 } // namespace
 
-refusal read_copy(const entry& entry, const keys::queue_keys& keys, const copy_lanes& lanes, copy_request& out) noexcept
+refusal read_copy(const entry& entry, const keys::queue_keys& keys, const copy_streams& streams,
+                  copy_request& out) noexcept
 {
     if (entry.segments != segments_of_a_copy)
         return refusal::wrong_size;
@@ -104,7 +105,7 @@ refusal read_copy(const entry& entry, const keys::queue_keys& keys, const copy_l
     out.to = there.bytes;
     out.from = here.bytes;
     out.pattern = from.lkey_be; // for a fill: the four bytes after the count
-    out.lane = device ? lanes.find(device) : nullptr;
+    out.stream = device ? streams.find(device) : nullptr;
     out.within = there.device && (fills || there.device == here.device);
     out.to_by = there.by;
     out.from_by = here.by;
@@ -113,13 +114,13 @@ refusal read_copy(const entry& entry, const keys::queue_keys& keys, const copy_l
 
 unsigned copy_work::turn(std::uint32_t most)
 {
-    look();
-    look_after_lane();
+    read_doorbell_record();
+    check_stream();
     const std::uint32_t before = next_;
     const std::uint64_t done_before = under_way_ ? done_ : 0;
     if (failed() && next_ != submitted_)
         count_flushed(flush(next_));
-    budget left{.bytes = most * bytes_of_an_entry, .bytes_by_lane = most * bytes_by_lane};
+    budget left{.bytes = most * bytes_of_an_entry, .bytes_by_stream = most * bytes_by_stream};
     for (; most != 0 && next_ != submitted_; --most)
         if (!execute(left))
             break;
@@ -152,7 +153,7 @@ bool copy_work::begin()
         return true;
     }
     if (reason == refusal::none)
-        reason = entry_.opcode == dma_copy ? read_copy(entry_, keys_, lanes_, request_) : refusal::unknown_opcode;
+        reason = entry_.opcode == dma_copy ? read_copy(entry_, keys_, streams_, request_) : refusal::unknown_opcode;
     if (reason != refusal::none) {
         fail(next_, reason);
         return false;
@@ -167,7 +168,7 @@ bool copy_work::still_may()
 {
     if (keys_.still(request_.to_by) && (!request_.from || keys_.still(request_.from_by)))
         return true;
-    const refusal reason = read_copy(entry_, keys_, lanes_, request_);
+    const refusal reason = read_copy(entry_, keys_, streams_, request_);
     if (reason == refusal::none)
         return true;
     const std::uint32_t index = next_;
@@ -180,30 +181,30 @@ bool copy_work::still_may()
 /// more.
 bool copy_work::has_way(const budget& left)
 {
-    if (request_.lane != lane_) {
+    if (request_.stream != stream_) {
         if (completed_ != handed_)
             complete();
         if (completed_ != handed_)
             return false;
-        lane_ = request_.lane;
+        stream_ = request_.stream;
     }
-    return lane_ ? left.bytes_by_lane != 0 && !lane_->full() : left.bytes != 0;
+    return stream_ ? left.bytes_by_stream != 0 && !stream_->full() : left.bytes != 0;
 }
 
 void copy_work::carry_on(budget& left)
 {
-    std::uint64_t& budget = lane_ ? left.bytes_by_lane : left.bytes;
+    std::uint64_t& budget = stream_ ? left.bytes_by_stream : left.bytes;
     const std::uint64_t per_byte = request_.within ? bytes_within_per_byte : 1;
     const std::uint64_t bytes = std::min(budget * per_byte, request_.bytes - done_);
     std::byte* const to = request_.to + done_;
-    if (lane_ && request_.from)
-        lane_->copy(to, request_.from + done_, bytes);
-    else if (lane_)
-        lane_->fill(to, std::rotr(request_.pattern, static_cast<int>(done_ % 4 * 8)), bytes);
+    if (stream_ && request_.from)
+        stream_->copy(to, request_.from + done_, bytes);
+    else if (stream_)
+        stream_->fill(to, std::rotr(request_.pattern, static_cast<int>(done_ % 4 * 8)), bytes);
     else if (!copy_part(request_, done_, bytes))
         return lose_memory();
-    if (lane_)
-        last_batch_ = lane_->batch();
+    if (stream_)
+        last_batch_ = stream_->batch();
     budget -= (bytes + per_byte - 1) / per_byte;
     done_ += bytes;
     if (done_ == request_.bytes)
@@ -221,7 +222,7 @@ void copy_work::lose_memory()
 void copy_work::finish(bool copy)
 {
     under_way_ = false;
-    batch_of(next_) = copy && lane_ ? last_batch_ : 0;
+    batch_of(next_) = copy && stream_ ? last_batch_ : 0;
     executed(next_) = {.blocks = static_cast<std::uint8_t>(entry_.blocks()),
                        .event = entry_.event,
                        .counts = copy,
@@ -236,28 +237,28 @@ void copy_work::finish(bool copy)
 /// it any more.
 void copy_work::let_go_of_part(std::uint32_t index) noexcept
 {
-    if (std::exchange(under_way_, false) && lane_ && done_ != 0)
+    if (std::exchange(under_way_, false) && stream_ && done_ != 0)
         batch_of(index) = last_batch_;
 }
 
 bool copy_work::returned(std::uint32_t index) const noexcept
 {
     const std::uint64_t batch = batches_[index & (ring_.entries.depth - 1)];
-    return batch == 0 || lane_->landed(batch);
+    return batch == 0 || stream_->completed(batch);
 }
 
-void copy_work::look_after_lane()
+void copy_work::check_stream()
 {
-    if (!lane_ || !lane_->failed())
+    if (!stream_ || !stream_->failed())
         return;
     complete();
     if (completed_ != handed_ || (under_way_ && done_ != 0))
-        lose_lane();
-    lane_ = nullptr;
+        fail_stream();
+    stream_ = nullptr;
 }
 
 /// The copy engine has failed. The first entry that it has not finished fails, and the others are flushed.
-void copy_work::lose_lane()
+void copy_work::fail_stream()
 {
     refusal reason = refusal::device_failed;
     for (std::uint32_t index = completed_; index != handed_; index += executed(index).blocks) {
@@ -288,8 +289,8 @@ void copy_work::count_done(std::uint64_t entries, std::uint64_t bytes)
 
 void copy_work::stop()
 {
-    look();
-    look_after_lane();
+    read_doorbell_record();
+    check_stream();
     failed_.store(true, std::memory_order_relaxed);
     const std::uint32_t index = next_;
     count_flushed(flush(index));
@@ -301,7 +302,7 @@ void copy_work::restart(const tx_ring& ring) noexcept
 {
     begin_again(ring, 0);
     std::ranges::fill(batches_, 0);
-    lane_ = nullptr;
+    stream_ = nullptr;
 }
 
 } // namespace weftio::nic::soft

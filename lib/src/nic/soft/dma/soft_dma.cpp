@@ -32,7 +32,7 @@ class dma_region final : public region {
         if (!std::exchange(granted_, false) || !dma_->may_end())
             return;
         dma_->engine().between_turns([&] { dma_->keys().forget(key_); });
-        dma_->wait_for_lanes();
+        dma_->wait_for_streams();
     }
     void renew(const region_request& now) noexcept override
     {
@@ -59,9 +59,9 @@ port_options of_engine(const dma_engine_options& options)
 /// The limit also holds in inline mode: entries of other queues must not make a kernel's call long.
 unsigned copier::turn(const turn_budget& budget)
 {
-    queues_.look_for_work(budget.busy);
+    queues_.poll_for_work(budget.busy);
     const unsigned moved = queues_.turn(std::min(budget.entries, entries_of_a_turn)).moved;
-    lanes_.end_batches();
+    streams_.end_batches();
     return moved;
 }
 
@@ -74,25 +74,25 @@ void soft_dma::reach(const std::shared_ptr<devices::device_backend>& device)
 {
     const std::scoped_lock one_at_a_time(reaching_);
     bool reached = false;
-    engine_.between_turns([&] { reached = lanes().find(device.get()) != nullptr; });
+    engine_.between_turns([&] { reached = streams().find(device.get()) != nullptr; });
     if (reached)
         return;
-    auto lane = std::make_unique<copy_lane>(device->make_copy_queue(device)); // slow, so not between turns
-    engine_.between_turns([&] { copier_.lanes().add(device, std::move(lane)); });
+    auto stream = std::make_unique<copy_stream>(device->make_copy_queue(device)); // slow, so not between turns
+    engine_.between_turns([&] { copier_.streams().add(device, std::move(stream)); });
 }
 
-void soft_dma::wait_for_lanes() noexcept
+void soft_dma::wait_for_streams() noexcept
 {
     std::size_t count = 0;
-    engine_.between_turns([&] { count = lanes().count(); });
+    engine_.between_turns([&] { count = streams().count(); });
     for (std::size_t number = 0; number != count; ++number) {
         bool done = false;
         std::uint64_t last = 0;
-        engine_.between_turns([&] { last = lanes().at(number).ended(); });
+        engine_.between_turns([&] { last = streams().at(number).ended(); });
         while (!done) {
             engine_.between_turns([&] {
-                copy_lane& lane = lanes().at(number);
-                done = lane.landed(last) || lane.failed();
+                copy_stream& stream = streams().at(number);
+                done = stream.completed(last) || stream.failed();
             });
             if (!done)
                 std::this_thread::sleep_for(std::chrono::microseconds(20));

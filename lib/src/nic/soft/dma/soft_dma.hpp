@@ -24,10 +24,10 @@ class copier final : public unit {
     unsigned turn(const turn_budget& budget) override;
     /// @pre the engine is between two turns
     work_list& queues() noexcept { return queues_; }
-    copy_lanes& lanes() noexcept { return lanes_; }
+    copy_streams& streams() noexcept { return streams_; }
 
  private:
-    copy_lanes lanes_;
+    copy_streams streams_;
     work_list queues_;
 };
 
@@ -44,13 +44,13 @@ class soft_dma final : public dma_backend, public std::enable_shared_from_this<s
 
     bool may_end() const noexcept { return maker_.may_end(); }
     keys::nic_keys& keys() noexcept { return keys_; }
-    work_list& queues() noexcept { return copier_.queues(); }      ///< between two turns only
-    const copy_lanes& lanes() noexcept { return copier_.lanes(); } ///< between two turns only
+    work_list& queues() noexcept { return copier_.queues(); }            ///< between two turns only
+    const copy_streams& streams() noexcept { return copier_.streams(); } ///< between two turns only
     /// Makes the copy engine of a device whose memory the CPU cannot access available. Throws what make_copy_queue()
     /// throws.
     void reach(const std::shared_ptr<devices::device_backend>& device);
     /// Blocks until all copies that copy engines have started are complete and visible.
-    void wait_for_lanes() noexcept;
+    void wait_for_streams() noexcept;
     nic::soft::engine& engine() noexcept { return engine_; }
     doorbell_pages& doorbells() noexcept { return doorbells_; }
 

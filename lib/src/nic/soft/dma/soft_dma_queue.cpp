@@ -19,7 +19,7 @@ soft_dma_queue::soft_dma_queue(std::shared_ptr<soft_dma> dma, const send_ring& r
             ++number_;
         queues.reserve(number_, first); // first, because it may throw
         first.entries.queue = number_;
-        auto made = std::make_unique<copy_work>(first, dma_->keys(), dma_->lanes());
+        auto made = std::make_unique<copy_work>(first, dma_->keys(), dma_->streams());
         queue_ = made.get();
         queues.put(number_, std::move(made));
     });

@@ -35,7 +35,7 @@ constexpr std::uint32_t entries_per_turn = 64;
 constexpr std::uint64_t turns_to_changes = 255;
 /// Turns between two checks whether the clock must be disciplined, and whether our fault handler is still the installed
 /// one. This many turns take microseconds, or 1 ms when the engine sleeps between turns.
-constexpr std::uint32_t turns_between_looks = 64;
+constexpr std::uint32_t turns_between_polls = 64;
 
 /// Registers the calling thread with DPDK until the thread ends, because mempool caches and lock-free driver paths
 /// identify a thread by its lcore. When registration fails, DPDK works without them, only slower. A thread that DPDK
@@ -180,7 +180,7 @@ unsigned engine::send_turn_behind(const std::function<void()>& before)
 unsigned engine::one_turn(sides which)
 {
     const std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
-    if (turns % turns_between_looks == 0) {
+    if (turns % turns_between_polls == 0) {
         core::utc_clock::instance().discipline();
         core::keep_guarding();
     }
@@ -214,7 +214,7 @@ void engine::run()
 
 void engine::carry_out(const std::function<void()>& make, pace pace)
 {
-    constexpr unsigned looks_before_own = 64;
+    constexpr unsigned polls_before_own = 64;
     const core::not_cancelled until_it_is_made;
     at_once_.fetch_add(pace == pace::at_once, std::memory_order_relaxed);
     std::scoped_lock one_at_a_time(changers_);
@@ -222,9 +222,9 @@ void engine::carry_out(const std::function<void()>& make, pace pace)
     wanted_.store(&change, std::memory_order_release);
     // Acquire, pairs with the release in make_wanted_change(): this thread sees what the change did.
     std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
-    for (unsigned looks = 1; wanted_.load(std::memory_order_acquire); ++looks) {
-        weftio_relax(looks);
-        if (looks % looks_before_own != 0)
+    for (unsigned polls = 1; wanted_.load(std::memory_order_acquire); ++polls) {
+        weftio_relax(polls);
+        if (polls % polls_before_own != 0)
             continue;
         // A worker between two of its turns must not find `turns_` locked: while turns go on, the next turn makes the
         // change.

@@ -10,7 +10,7 @@
 
 namespace weftio::nic::soft {
 
-class file_lane;
+class staging_stream;
 class file_work;
 
 /// A file, as an entry has found it by its key.
@@ -33,11 +33,11 @@ struct file_part {
     std::uint64_t offset = 0; ///< offset in the file
     std::uint64_t begin = 0;  ///< offset in the entry
     std::uint32_t bytes = 0, done = 0;
-    std::byte* address = nullptr; ///< CPU address: in the memory of the entry, or in a slot of `lane`
-    std::uint32_t key = 0;        ///< key of the memory; 0: none
-    file_lane* lane = nullptr;    ///< copy engine and slots of the memory's device; nullptr: the CPU needs none
-    std::byte* device = nullptr;  ///< device address in the memory of the entry
-    std::uint64_t batch = 0;      ///< batch of the lane
+    std::byte* address = nullptr;     ///< CPU address: in the memory of the entry, or in a slot of `stream`
+    std::uint32_t key = 0;            ///< key of the memory; 0: none
+    staging_stream* stream = nullptr; ///< copy engine and slots of the memory's device; nullptr: the CPU needs none
+    std::byte* device = nullptr;      ///< device address in the memory of the entry
+    std::uint64_t batch = 0;          ///< batch of the stream
 };
 
 /// The result of a part.

@@ -26,10 +26,10 @@ file_unit::file_unit(std::unique_ptr<storage::way> way, bool reads_now)
 /// also holds in inline mode: entries of other queues must not make a kernel's call long.
 unsigned file_unit::turn(const turn_budget& budget)
 {
-    queues_.look_for_work(budget.busy);
+    queues_.poll_for_work(budget.busy);
     unsigned moved = collect();
     moved += queues_.turn(std::min(budget.entries, entries_of_a_turn)).moved;
-    lanes_.end_batches();
+    streams_.end_batches();
     way_->flush();
     return moved;
 }
@@ -60,16 +60,16 @@ bool file_unit::begin(file_part&& part)
     file_work& queue = *part.queue;
     if (!may_begin(queue))
         return refuse(queue);
-    if (part.lane && !(part.address = part.lane->take()))
+    if (part.stream && !(part.address = part.stream->take()))
         return refuse(queue);
     const std::uint32_t number = free_.back();
     parts_[number] = std::move(part);
-    if (parts_[number].lane && parts_[number].what == storage::io::kind::write) {
+    if (parts_[number].stream && parts_[number].what == storage::io::kind::write) {
         copy(parts_[number], false);
         waiting_.push_back(number);
     } else if (!give_to_way(number)) {
-        if (parts_[number].lane)
-            parts_[number].lane->give_back(parts_[number].address);
+        if (parts_[number].stream)
+            parts_[number].stream->give_back(parts_[number].address);
         parts_[number] = {};
         return refuse(queue);
     }
@@ -119,7 +119,7 @@ try {
 /// The registered name of the memory of a part that bypasses the page cache; 0: none.
 std::uint64_t file_unit::memory_of(const file_part& part) const noexcept
 {
-    if (!part.file.direct || part.lane || part.file.direct->descriptor() != part.file.descriptor)
+    if (!part.file.direct || part.stream || part.file.direct->descriptor() != part.file.descriptor)
         return 0;
     const std::lock_guard lock(memories_mutex_);
     const auto found = memories_.find(part.key);
@@ -129,7 +129,7 @@ std::uint64_t file_unit::memory_of(const file_part& part) const noexcept
 /// Lets the copy engine copy the bytes between the slot and the device's memory.
 void file_unit::copy(file_part& part, bool to_device)
 {
-    copy_lane& copies = part.lane->copies();
+    copy_stream& copies = part.stream->copies();
     if (to_device)
         copies.copy(part.device, part.address, part.done);
     else
@@ -170,8 +170,8 @@ void file_unit::go_on(std::uint32_t number)
         give_to_way(number);
         return;
     }
-    if (!part.lane->copies().landed(part.batch)) {
-        if (part.lane->copies().failed())
+    if (!part.stream->copies().completed(part.batch)) {
+        if (part.stream->copies().failed())
             end(number, EIO, true);
         return;
     }
@@ -196,7 +196,7 @@ void file_unit::took(std::uint32_t number, std::int64_t result)
     part.done += static_cast<std::uint32_t>(std::max<std::int64_t>(result, 0));
     if (result > 0 && part.done != part.bytes)
         return go_on_later(number);
-    if (!part.lane || !reads || part.done == 0)
+    if (!part.stream || !reads || part.done == 0)
         return end(number, 0);
     copy(part, true);
     waiting_.push_back(number);
@@ -213,14 +213,14 @@ void file_unit::end(std::uint32_t number, int error, bool device_failed)
 {
     file_part part = std::exchange(parts_[number], {});
     free_.push_back(number);
-    if (part.lane)
-        part.lane->give_back(part.address);
+    if (part.stream)
+        part.stream->give_back(part.address);
     if (part.queue)
-        part.queue->landed(part.index, {.begin = part.begin,
-                                        .bytes = part.bytes,
-                                        .done = part.done,
-                                        .error = error,
-                                        .device_failed = device_failed});
+        part.queue->completed(part.index, {.begin = part.begin,
+                                           .bytes = part.bytes,
+                                           .done = part.done,
+                                           .error = error,
+                                           .device_failed = device_failed});
 }
 
 void file_unit::leave_line(const file_work& queue) noexcept

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "nic/soft/engine/unit.hpp"
-#include "nic/soft/files/file_lane.hpp"
 #include "nic/soft/files/file_part.hpp"
+#include "nic/soft/files/staging_stream.hpp"
 #include "nic/soft/work/work_list.hpp"
 #include "storage/way.hpp"
 
@@ -53,7 +53,7 @@ class file_unit final : public unit {
     bool uses(std::uint32_t key) const noexcept;
 
     work_list& queues() noexcept { return queues_; }
-    file_lanes& lanes() noexcept { return lanes_; }
+    staging_streams& streams() noexcept { return streams_; }
     file_way way() const { return way_->name(); }
 
  private:
@@ -67,7 +67,7 @@ class file_unit final : public unit {
     void copy(file_part& part, bool to_device);
     void end(std::uint32_t number, int error, bool device_failed = false);
 
-    file_lanes lanes_;
+    staging_streams streams_;
     std::vector<file_part> parts_;
     std::vector<std::uint32_t> free_;    ///< numbers of parts
     std::vector<std::uint32_t> waiting_; ///< numbers of parts that wait for room in the way, or for a copy engine

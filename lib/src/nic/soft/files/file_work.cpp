@@ -46,7 +46,7 @@ file_work::~file_work()
 
 unsigned file_work::turn(std::uint32_t most)
 {
-    look();
+    read_doorbell_record();
     const std::uint32_t before = next_;
     const std::uint64_t begun_before = under_way_ ? begun_ : 0;
     if (failed() && next_ != submitted_)
@@ -75,7 +75,7 @@ bool file_work::execute(budget& left)
     }
     if (!under_way_)
         return true; // nothing to do
-    const bool waits = request_.waits_for_all && begun_ == 0 && not_landed_ != 1;
+    const bool waits = request_.waits_for_all && begun_ == 0 && not_completed_ != 1;
     if (!waits && (fresh || still_may()) && begin_parts(left))
         return true;
     request_.file.use.reset(); // between two turns, only parts hold the file
@@ -92,7 +92,7 @@ bool file_work::take_up()
     }
     if (reason == refusal::none)
         reason = read_file_entry(entry_, files_, keys_, request_);
-    if (reason == refusal::none && request_.device && !unit_.lanes().find(request_.device))
+    if (reason == refusal::none && request_.device && !unit_.streams().find(request_.device))
         reason = refusal::out_of_reach;
     if (reason == refusal::none && files_.strict() && request_.fall() != file_fall::none)
         return refuse_fall();
@@ -111,7 +111,7 @@ bool file_work::take_up()
                            .how = files_.begin(request_.bytes, request_.owner)};
     begun_ = 0;
     under_way_ = true;
-    ++not_landed_;
+    ++not_completed_;
     return true;
 }
 
@@ -129,7 +129,7 @@ bool file_work::refuse_fall()
 
 void file_work::skip()
 {
-    operation_of(next_) = {.begun = true, .landed = true};
+    operation_of(next_) = {.begun = true, .completed = true};
     executed(next_) = {.blocks = static_cast<std::uint8_t>(entry_.blocks()), .event = entry_.event};
     write_result(next_, 0);
     handed_ = next_ += entry_.blocks();
@@ -151,9 +151,9 @@ bool file_work::still_may()
 
 /// Length of the next part. Parts end at page boundaries of the file. With O_DIRECT, unaligned edges are separate
 /// parts.
-std::uint32_t file_work::next_part_bytes(const file_lane* lane) const noexcept
+std::uint32_t file_work::next_part_bytes(const staging_stream* stream) const noexcept
 {
-    const std::uint32_t most = lane ? file_lane::slot_bytes : part_bytes, align = request_.align();
+    const std::uint32_t most = stream ? staging_stream::slot_bytes : part_bytes, align = request_.align();
     const std::uint64_t offset = request_.offset + begun_, rest = request_.bytes - begun_;
     if (offset % align != 0)
         return static_cast<std::uint32_t>(std::min(rest, page_bytes - offset % page_bytes));
@@ -161,7 +161,7 @@ std::uint32_t file_work::next_part_bytes(const file_lane* lane) const noexcept
     return static_cast<std::uint32_t>(bytes > align ? bytes - bytes % align : bytes);
 }
 
-file_part file_work::next_part(file_lane* lane, std::uint32_t bytes)
+file_part file_work::next_part(staging_stream* stream, std::uint32_t bytes)
 {
     std::byte* const at = request_.at ? request_.at + begun_ : nullptr;
     file_part part{.queue = this,
@@ -171,10 +171,10 @@ file_part file_work::next_part(file_lane* lane, std::uint32_t bytes)
                    .offset = request_.offset + begun_,
                    .begin = begun_,
                    .bytes = bytes,
-                   .address = lane ? nullptr : at,
+                   .address = stream ? nullptr : at,
                    .key = request_.memory_key,
-                   .lane = lane,
-                   .device = lane ? at : nullptr};
+                   .stream = stream,
+                   .device = stream ? at : nullptr};
     part.file.descriptor = request_.descriptor_for(part.offset, bytes, part.address); // slots are aligned
     if (part.file.descriptor != request_.file.descriptor)
         part.file.name = part.file.direct->name_of(part.file.descriptor);
@@ -207,15 +207,15 @@ bool file_work::read_now(budget& left)
 /// Begins parts of the entry in progress, as many as may be in flight. Returns whether all of it has begun.
 bool file_work::begin_parts(budget& left)
 {
-    file_lane* const lane = request_.device ? unit_.lanes().find(request_.device) : nullptr;
+    staging_stream* const stream = request_.device ? unit_.streams().find(request_.device) : nullptr;
     const std::uint32_t index = next_;
     if (left.bytes != 0 && read_now(left))
         return true;
     do {
-        const std::uint32_t bytes = next_part_bytes(lane);
+        const std::uint32_t bytes = next_part_bytes(stream);
         if (left.parts == 0 || left.bytes == 0 || parts_ == most_parts || (parts_ != 0 && bytes_ + bytes > most_bytes))
             return false;
-        if (!unit_.begin(next_part(lane, bytes)))
+        if (!unit_.begin(next_part(stream, bytes)))
             return false;
         --left.parts;
         left.bytes -= std::min<std::uint64_t>(left.bytes, bytes);
@@ -244,7 +244,7 @@ void file_work::close_entry(refusal reason)
         finish(index);
 }
 
-void file_work::landed(std::uint32_t index, const part_result& part)
+void file_work::completed(std::uint32_t index, const part_result& part)
 {
     operation& each = operation_of(index);
     --parts_;
@@ -269,8 +269,8 @@ void file_work::landed(std::uint32_t index, const part_result& part)
 void file_work::finish(std::uint32_t index)
 {
     operation& each = operation_of(index);
-    each.landed = true;
-    --not_landed_;
+    each.completed = true;
+    --not_completed_;
     count_for_engine(each);
     if (each.reason != refusal::none)
         return finish_failed(index);
@@ -342,7 +342,7 @@ void file_work::count(const operation& done)
 void file_work::mark_behind(std::uint32_t index) noexcept
 {
     for (std::uint32_t at = index + 1; at != next_; ++at)
-        if (operation_of(at).landed && executed(at).reason == refusal::none)
+        if (operation_of(at).completed && executed(at).reason == refusal::none)
             executed(at).reason = refusal::flushed;
 }
 
@@ -360,7 +360,7 @@ void file_work::write_result(std::uint32_t index, std::int64_t result) noexcept
 /// Ends an entry, or a block of one, that is not executed.
 void file_work::mark_done(std::uint32_t index) noexcept
 {
-    operation_of(index) = {.begun = true, .landed = true, .reason = executed(index).reason};
+    operation_of(index) = {.begun = true, .completed = true, .reason = executed(index).reason};
     write_result(index, -static_cast<std::int64_t>(errno_of(executed(index).reason)));
 }
 
@@ -373,7 +373,7 @@ void file_work::give_up_wait()
 
 void file_work::stop()
 {
-    look();
+    read_doorbell_record();
     failed_.store(true, std::memory_order_relaxed);
     give_up_wait();
     count_flushed(flush(next_));
@@ -388,7 +388,7 @@ void file_work::restart(const tx_ring& ring, std::uint64_t* results) noexcept
     begin_again(ring, 0);
     results_ = results;
     std::ranges::fill(operations_, operation{});
-    parts_ = not_landed_ = 0;
+    parts_ = not_completed_ = 0;
     bytes_ = 0;
     under_way_ = in_line = any_failed_ = false;
     request_.file = {};

@@ -40,7 +40,7 @@ class file_work final : public work_queue {
     /// Starts again with a fresh ring. @pre stop(). Results of parts in flight are discarded.
     void restart(const tx_ring& ring, std::uint64_t* results) noexcept;
     /// A part of the entry at `index` has ended.
-    void landed(std::uint32_t index, const part_result& part);
+    void completed(std::uint32_t index, const part_result& part);
 
     bool in_line = false; ///< the unit had no room for its next part
 
@@ -52,7 +52,7 @@ class file_work final : public work_queue {
     struct operation {
         storage::io::kind what = storage::io::kind::read;
         bool begun = false; ///< no more parts of it will begin
-        bool landed = false;
+        bool completed = false;
         bool event = false;
         bool read_now = false; ///< by read_now()
         file_fall fall = file_fall::none;
@@ -71,7 +71,7 @@ class file_work final : public work_queue {
         std::uint64_t bytes;
     };
 
-    bool returned(std::uint32_t index) const noexcept override { return operation_of(index).landed; }
+    bool returned(std::uint32_t index) const noexcept override { return operation_of(index).completed; }
     void mark_done(std::uint32_t index) noexcept override;
     void count_done(std::uint64_t, std::uint64_t) override {} // each entry is counted in finish()
     void give_up_wait() override;
@@ -83,8 +83,8 @@ class file_work final : public work_queue {
     bool still_may();
     bool begin_parts(budget& left);
     bool read_now(budget& left);
-    std::uint32_t next_part_bytes(const file_lane* lane) const noexcept;
-    file_part next_part(file_lane* lane, std::uint32_t bytes);
+    std::uint32_t next_part_bytes(const staging_stream* stream) const noexcept;
+    file_part next_part(staging_stream* stream, std::uint32_t bytes);
     void close_entry(refusal reason);
     void finish(std::uint32_t index);
     void finish_failed(std::uint32_t index);
@@ -108,12 +108,12 @@ class file_work final : public work_queue {
     file_entry request_;
     std::uint64_t begun_ = 0; ///< bytes of it that have begun
     bool under_way_ = false;
-    std::uint32_t misses_ = 0;     ///< consecutive tries of read_now() that found no cached pages
-    std::uint32_t passes_ = 0;     ///< reads for which read_now() is not tried
-    std::uint32_t parts_ = 0;      ///< parts in flight, of all entries
-    std::uint64_t bytes_ = 0;      ///< their bytes
-    std::uint32_t not_landed_ = 0; ///< entries that have begun and not ended
-    std::uint32_t failed_at_ = 0;  ///< index of the first failed entry, if any_failed_
+    std::uint32_t misses_ = 0;        ///< consecutive tries of read_now() that found no cached pages
+    std::uint32_t passes_ = 0;        ///< reads for which read_now() is not tried
+    std::uint32_t parts_ = 0;         ///< parts in flight, of all entries
+    std::uint64_t bytes_ = 0;         ///< their bytes
+    std::uint32_t not_completed_ = 0; ///< entries that have begun and not ended
+    std::uint32_t failed_at_ = 0;     ///< index of the first failed entry, if any_failed_
     bool any_failed_ = false;
     std::vector<operation> operations_; ///< by slot
 };

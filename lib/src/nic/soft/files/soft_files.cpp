@@ -69,7 +69,7 @@ std::shared_ptr<const devices::memory_block> make_slots(const std::shared_ptr<de
 {
     constexpr std::size_t page = 4096;
     auto made = std::make_shared<devices::memory_block>(device);
-    const std::size_t bytes = std::size_t{file_lane::slots} * file_lane::slot_bytes;
+    const std::size_t bytes = std::size_t{staging_stream::slots} * staging_stream::slot_bytes;
     made->at = device->allocate(bytes, page, memory_kind::cpu_device);
     made->bytes = bytes;
     return made;
@@ -103,11 +103,11 @@ void soft_files::reach(const std::shared_ptr<devices::device_backend>& device)
 {
     const std::scoped_lock one_at_a_time(reaching_);
     bool reached = false;
-    engine_.between_turns([&] { reached = unit_.lanes().find(device.get()) != nullptr; });
+    engine_.between_turns([&] { reached = unit_.streams().find(device.get()) != nullptr; });
     if (reached)
         return;
-    auto lane = std::make_unique<file_lane>(device->make_copy_queue(device), make_slots(device)); // slow
-    engine_.between_turns([&] { unit_.lanes().add(device, std::move(lane)); });
+    auto stream = std::make_unique<staging_stream>(device->make_copy_queue(device), make_slots(device)); // slow
+    engine_.between_turns([&] { unit_.streams().add(device, std::move(stream)); });
 }
 
 void soft_files::collect()

@@ -173,7 +173,7 @@ void queue_pair::allow_sending(const rdma_connection& how)
     std::optional<roce::requester>& requester = connection_->requester;
     connection_->responder.set(responds_as(how));
     if (state_ == rdma_state::send_queue_error) {
-        look();
+        read_doorbell_record();
         end_work(); // flushes what was posted in SQE, even if no turn has read the doorbell record since
     }
     if (!requester)
@@ -227,7 +227,7 @@ bool queue_pair::take_request(const net::roce_packet& packet)
 unsigned queue_pair::turn(std::uint32_t most)
 {
     turns.add(1);
-    look();
+    read_doorbell_record();
     if (has_states_ && state_ != rdma_state::reset && (overran() || receives_.overran()))
         overrun();
     const roce::allowance allowed(std::min(most, packets_of_a_turn), port_.shares.bytes());
@@ -381,7 +381,7 @@ void queue_pair::fall_asleep() noexcept
 
 void queue_pair::stop()
 {
-    look();
+    read_doorbell_record();
     state_ = rdma_state::error; // not SQE, in which messages still arrive
     failed_.store(true, std::memory_order_relaxed);
     if (connection_)

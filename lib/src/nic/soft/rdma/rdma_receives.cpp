@@ -41,7 +41,7 @@ weftio_wqe_data_segment load_segment(const std::uint32_t* words) noexcept
 
 /// Reads the doorbell record (docs/formats.md, "Doorbells"). A record that posts more than the ring holds is refused:
 /// nothing more is posted until restart().
-void rdma_receives::look() noexcept
+void rdma_receives::read_doorbell_record() noexcept
 {
     if (record_refused())
         return;
@@ -68,7 +68,7 @@ roce::taken rdma_receives::take()
     if (ring_.depth == 0)
         return roce::taken::none;
     if (taken_ == posted_)
-        look();
+        read_doorbell_record();
     if (taken_ == posted_)
         return record_refused() ? roce::taken::refused : roce::taken::none;
     return may_complete() ? roce::taken::entry : roce::taken::none;
@@ -84,7 +84,7 @@ bool rdma_receives::may_complete() noexcept
 
 /// Checks all pieces before it writes a byte; memory may still go away at any time. Reads the entry again for each
 /// packet: it does not change until it is completed.
-refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t> bytes)
+refusal rdma_receives::deliver(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
     std::array<std::span<std::byte>, most_segments> targets;
     std::size_t count = 0;
@@ -135,24 +135,24 @@ void rdma_receives::complete(const roce::receive_completion& completion)
 void rdma_receives::publish(const roce::receive_completion& completion, std::uint64_t now_ns)
 {
     const bool good = completion.result == refusal::none;
-    const soft::completion told{.queue = queue_,
-                                .user_index = ring_.target.user_index,
-                                .opcode = opcode_of(completion),
-                                .index = taken_,
-                                .bytes = completion.bytes,
-                                .immediate_or_key = completion.immediate_or_key,
-                                .solicited = completion.solicited && good,
-                                .reason = completion.result,
-                                .time_ns = now_ns};
+    const soft::completion report{.queue = queue_,
+                                  .user_index = ring_.target.user_index,
+                                  .opcode = opcode_of(completion),
+                                  .index = taken_,
+                                  .bytes = completion.bytes,
+                                  .immediate_or_key = completion.immediate_or_key,
+                                  .solicited = completion.solicited && good,
+                                  .reason = completion.result,
+                                  .time_ns = now_ns};
     if (ring_.target.ring) {
         if (std::exchange(has_reservation_, false))
             ring_.target.ring->release();
         if (!silent_ && ring_.target.ring->has_room())
-            ring_.target.ring->put(told);
+            ring_.target.ring->put(report);
         return;
     }
     weftio_cqe& cqe = ring_.completions[slot()];
-    const std::uint32_t publication = write_completion(cqe, told, taken_ / ring_.depth);
+    const std::uint32_t publication = write_completion(cqe, report, taken_ / ring_.depth);
     // Release: a kernel that sees this may read what arrived.
     weftio_store_release_sys_u32(&cqe.publication, publication);
 }

@@ -25,7 +25,7 @@ class rdma_receives final : public roce::receive_entries {
     {}
 
     roce::taken take() override;
-    refusal place(std::uint32_t offset, std::span<const std::uint8_t> bytes) override;
+    refusal deliver(std::uint32_t offset, std::span<const std::uint8_t> bytes) override;
     void complete(const roce::receive_completion& completion) override;
     void give_back() override;
 
@@ -50,7 +50,7 @@ class rdma_receives final : public roce::receive_entries {
     core::counter received, filled, failed, flushed;
 
  private:
-    void look() noexcept;
+    void read_doorbell_record() noexcept;
     std::uint32_t slot() const noexcept { return taken_ & (ring_.depth - 1); }
     void publish(const roce::receive_completion& completion, std::uint64_t now_ns);
     bool may_complete() noexcept;

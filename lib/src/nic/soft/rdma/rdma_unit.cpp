@@ -59,13 +59,13 @@ unsigned rdma_unit::turn(const turn_budget& budget)
         return 0;
     }
     unsigned moved = take_own();
-    queues_.look_for_work(budget.busy || moved != 0);
+    queues_.poll_for_work(budget.busy || moved != 0);
     queues_.wake_those_due();
     moved += give_turns(std::min(budget.entries, share_));
     wire.flush();
     if (!folder_.empty())
         write_traces_of_failures();
-    share_room();
+    share_packets();
     shares.next_turn(budget.moved_before > ours_before_, queues_.deferred());
     ours_before_ = moved + std::exchange(taken_, 0);
     return moved;
@@ -85,7 +85,7 @@ unsigned rdma_unit::give_turns(std::uint32_t most)
 
 /// Queue pairs always have turns in the same order. When there was no room for all packets, each may send less, so that
 /// the first ones leave room for the others.
-void rdma_unit::share_room() noexcept
+void rdma_unit::share_packets() noexcept
 {
     share_ = wire.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
 }

@@ -96,7 +96,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     std::span<const std::uint8_t> join(std::span<const roce::piece> payload) noexcept;
     unsigned take_own();
     unsigned give_turns(std::uint32_t most);
-    void share_room() noexcept;
+    void share_packets() noexcept;
     core::counter* damage(std::span<const std::uint8_t> frame, const net::packet_headers& headers,
                           const net::roce_packet& packet) noexcept;
     core::counter& deliver(std::span<const std::uint8_t> frame, const net::packet_headers& headers, bool own);

@@ -96,8 +96,8 @@ refusal rdma_work::gather(std::uint32_t, std::uint32_t offset, std::uint32_t byt
 }
 
 /// read_rdma() checks all pieces before a byte is written; memory may still go away at any time.
-refusal rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
-                         std::span<const std::uint8_t> bytes)
+refusal rdma_work::deliver(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
+                           std::span<const std::uint8_t> bytes)
 {
     roce::send_request request;
     rdma_entry decoded{request};

@@ -34,8 +34,8 @@ class rdma_work : public work_queue, public roce::send_entries {
  public:
     roce::entry_state read(std::uint32_t index, roce::send_request& request, refusal& refused) override;
     refusal gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override;
-    refusal place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
-                  std::span<const std::uint8_t> bytes) override;
+    refusal deliver(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
+                    std::span<const std::uint8_t> bytes) override;
     void end(std::uint32_t index, refusal result, std::uint32_t bytes) override;
 
     core::counter done, done_bytes, skipped;

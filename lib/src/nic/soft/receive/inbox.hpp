@@ -84,13 +84,13 @@ class inbox {
     {
         return written_.load(std::memory_order_relaxed) - read_.load(std::memory_order_relaxed);
     }
-    /// Calls `look` for each packet, oldest first. @pre every engine is between two turns
-    template <class Look>
-    void for_each(Look&& look)
+    /// Calls `visit` for each packet, oldest first. @pre every engine is between two turns
+    template <class Visit>
+    void for_each(Visit&& visit)
     {
         for (std::size_t at = read_.load(std::memory_order_relaxed); at != written_.load(std::memory_order_relaxed);
              ++at)
-            look(cells_[at % capacity].packet);
+            visit(cells_[at % capacity].packet);
     }
 
  private:

@@ -95,7 +95,7 @@ unsigned receiver::turn(const turn_budget&)
 {
     unsigned moved = 0;
     for (rx_queue* queue : landing_)
-        moved += queue->land();
+        moved += queue->deliver_staged();
     if (moved != 0)
         delivered_.add(moved);
     if ((inbox_ && !take_in(moved)) || (steering_.size() == 0 && claimants_.empty()))
@@ -198,16 +198,16 @@ rx_queue* receiver::taker_of_all() const
 
 /// Receive step 4: puts the packet into a slot of the queue. A packet in a lent slot of the queue is there already
 /// (zero copy); any other packet is copied. Returns false, and leaves the mbuf with the caller, when no slot is free.
-bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
+bool receiver::put_in_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
 {
     const lent_slots lent = queue.lent();
     slot = static_cast<std::uint32_t>(lent.slot(&mbuf));
-    return lent.is_in_place(mbuf) || place_by_copy(queue, mbuf, slot);
+    return lent.is_in_place(mbuf) || copy_to_slot(queue, mbuf, slot);
 }
 
 /// Receive step 4 with a copy: copies the packet into a slot. Returns false when no slot is free, or the queue has lost
 /// its memory and stopped.
-bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept
+bool receiver::copy_to_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept
 {
     // The packet is in a lent slot of the queue, but the driver has moved its start.
     const bool own = queue.lent().contains(&mbuf) && mbuf.nb_segs == 1;
@@ -235,7 +235,7 @@ std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint3
         return added;
     const std::uint32_t bytes = mbufs_[at]->pkt_len;
     std::uint32_t slot = 0;
-    if (!place_by_copy(queue, *mbufs_[at], slot))
+    if (!copy_to_slot(queue, *mbufs_[at], slot))
         return 0;
     out.add(slot, bytes);
     return 1;
@@ -393,8 +393,8 @@ bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reas
 
 /// Zeroes the bytes after the packet that the kernel wants zeroed, verifies checksums, and completes `facts`. Returns
 /// false when memory of the slot has gone.
-bool receiver::look_into(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
-                         std::optional<std::uint16_t> tci, rx_facts& facts) noexcept
+bool receiver::inspect_packet(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
+                              std::optional<std::uint16_t> tci, rx_facts& facts) noexcept
 {
     const bool verify = queue.ring().verify_checksums, zero = queue.ring().zeroed_bytes != 0;
     const std::span<const std::uint8_t> frame{reinterpret_cast<const std::uint8_t*>(queue.slot(slot)), bytes};
@@ -432,9 +432,9 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
             weftio_real_time_from_ns(utc_ns(*RTE_MBUF_DYNFIELD(&mbuf, timestamp_offset_, const rte_mbuf_timestamp_t*)));
     const auto tci = stripped_tci(mbuf);
     std::uint32_t slot = 0, bytes = mbuf.pkt_len;
-    if (!place(queue, mbuf, slot))
+    if (!put_in_slot(queue, mbuf, slot))
         return false;
-    if (!look_into(queue, slot, bytes, arrival, tci, facts)) { // the mbuf has been freed already
+    if (!inspect_packet(queue, slot, bytes, arrival, tci, facts)) { // the mbuf has been freed already
         queue.lose_memory();
         dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(1);
         return true;

@@ -117,8 +117,8 @@ class receiver final : public unit {
     void deliver_plain();
     std::uint32_t add_copied(rx_queue& queue, completions& out, std::uint32_t at) noexcept;
     std::uint32_t turn_away(rx_queue& queue, std::uint32_t at) noexcept;
-    bool place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot);
-    bool place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept;
+    bool put_in_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot);
+    bool copy_to_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept;
     bool take(rte_mbuf& mbuf);
     void steer(const rte_mbuf& mbuf);
     bool hand_over(rte_mbuf& mbuf);
@@ -127,11 +127,11 @@ class receiver final : public unit {
     void drop(rte_mbuf& mbuf, drop_reason reason);
     bool deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reason);
     bool finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival);
-    static bool look_into(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
-                          std::optional<std::uint16_t> tci, rx_facts& facts) noexcept;
+    static bool inspect_packet(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
+                               std::optional<std::uint16_t> tci, rx_facts& facts) noexcept;
     void close_ways_to(std::uint32_t number) noexcept;
-    template <class Look>
-    void for_each_handed(Look&& look);
+    template <class Visit>
+    void for_each_handed(Visit&& visit);
     std::uint64_t held();
     void abandon_staged(const rx_queue& queue) noexcept;
     void choose_lender() noexcept;

@@ -8,16 +8,16 @@
 
 namespace weftio::nic::soft {
 
-/// Calls `look` for each packet that other engines have handed over, oldest first.
+/// Calls `visit` for each packet that other engines have handed over, oldest first.
 /// @pre every engine is between two turns
-template <class Look>
-void receiver::for_each_handed(Look&& look)
+template <class Visit>
+void receiver::for_each_handed(Visit&& visit)
 {
     if (!inbox_)
         return;
     std::for_each(handed_.begin() + static_cast<std::ptrdiff_t>(handed_next_),
-                  handed_.begin() + static_cast<std::ptrdiff_t>(handed_count_), look);
-    inbox_->for_each(look);
+                  handed_.begin() + static_cast<std::ptrdiff_t>(handed_count_), visit);
+    inbox_->for_each(visit);
 }
 
 receiver::~receiver()
@@ -84,7 +84,7 @@ void receiver::take_up(std::uint32_t number, std::unique_ptr<rx_queue> queue) no
     queues_[number] = std::move(queue);
     if (inbox_)
         elsewhere_[number] = {};
-    if (queues_[number]->lands())
+    if (queues_[number]->is_staged())
         landing_.push_back(queues_[number].get());
     choose_lender();
 }

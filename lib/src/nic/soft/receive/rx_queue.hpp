@@ -107,14 +107,15 @@ class rx_queue {
     /// A completion with these facts, to be filled in for packets.
     weftio_cqe model(const rx_facts& facts) const;
     /// Whether the packets of this queue go through staging.
-    bool lands() const { return staging_ != nullptr; }
-    /// Publishes the packets whose copy to the device is complete. Returns how many. Called every turn. @pre lands()
-    unsigned land()
+    bool is_staged() const { return staging_ != nullptr; }
+    /// Publishes the packets whose copy to the device is complete. Returns how many. Called every turn.
+    /// @pre is_staged()
+    unsigned deliver_staged()
     {
-        const staging::landing landed = staging_->turn();
-        delivered.add(landed.packets);
-        delivered_bytes.add(landed.bytes);
-        return landed.packets;
+        const staging::delivery done = staging_->turn();
+        delivered.add(done.packets);
+        delivered_bytes.add(done.bytes);
+        return done.packets;
     }
     /// The number of packets in staging: neither delivered nor lost.
     std::uint32_t staged() const { return staging_ ? staging_->held() : 0; }
@@ -169,7 +170,7 @@ class rx_queue {
 };
 
 /// Receive step 5: writes the next completions of a queue, all with the same facts (docs/formats.md, "Completions"),
-/// and counts them in the destructor. For a queue with staging, rx_queue::land() publishes and counts them.
+/// and counts them in the destructor. For a queue with staging, rx_queue::deliver_staged() publishes and counts them.
 class completions {
  public:
     /// @param model  the bytes that the completions have in common
@@ -182,7 +183,7 @@ class completions {
     completions& operator=(const completions&) = delete;
     ~completions()
     {
-        if (staging_) // rx_queue::land() counts
+        if (staging_) // rx_queue::deliver_staged() counts
             return;
         queue_.delivered.add(count());
         queue_.delivered_bytes.add(bytes_);

@@ -15,8 +15,8 @@ namespace weftio::nic::soft {
 slot_pool::slot_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes)
     : own_(own), room_bytes_(room_bytes)
 {
-    pool_ = dpdk::make_bare_pool(fmt::format("weftio_slots_{}", queue), *this,
-                                 static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room_bytes));
+    pool_ = dpdk::make_objectless_pool(fmt::format("weftio_slots_{}", queue), *this,
+                                       static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room_bytes));
 }
 
 slot_pool::~slot_pool()

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dpdk/bare_pool.hpp"
+#include "dpdk/objectless_pool.hpp"
 #include "dpdk/packet_pools.hpp"
 
 namespace weftio::nic::soft {

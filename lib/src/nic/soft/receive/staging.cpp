@@ -4,11 +4,12 @@
 
 namespace weftio::nic::soft {
 
-staging::landing staging::turn()
+staging::delivery staging::turn()
 {
-    landing published;
-    for (std::uint32_t landed = target_.copies->landed(); landed_ != landed && landed_ != started_; ++landed_)
-        for (const std::uint32_t end = end_of_batch_[landed_ % most_under_way]; first_ != end; ++first_) {
+    delivery published;
+    for (std::uint32_t completed = target_.copies->completed(); completed_ != completed && completed_ != started_;
+         ++completed_)
+        for (const std::uint32_t end = end_of_batch_[completed_ % most_under_way]; first_ != end; ++first_) {
             const packet& first = packet_at(first_);
             // Release: bytes 0..59 of the completion are visible first. The packet was complete before the copy queue
             // reported its batch.
@@ -16,7 +17,7 @@ staging::landing staging::turn()
             ++published.packets;
             published.bytes += first.bytes;
         }
-    if (copied_ != end_ && started_ - landed_ < most_under_way)
+    if (copied_ != end_ && started_ - completed_ < most_under_way)
         start_copies();
     return published;
 }

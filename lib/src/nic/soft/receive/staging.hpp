@@ -32,12 +32,12 @@ class staging {
         packet_at(end_++) = {where, publication, slot, bytes};
     }
     /// What one turn has published.
-    struct landing {
+    struct delivery {
         std::uint32_t packets = 0;
         std::uint64_t bytes = 0;
     };
     /// Publishes the completions of packets that have been copied, and starts the next batch. Never blocks.
-    landing turn();
+    delivery turn();
     /// The number of packets that have not been copied completely.
     std::uint32_t held() const noexcept { return end_ - first_; }
 
@@ -58,7 +58,7 @@ class staging {
         packets_; ///< by free-running index: packets first_ .. copied_ - 1 are being copied, copied_ .. end_ - 1 wait
     std::uint32_t first_ = 0, copied_ = 0, end_ = 0;
     std::array<std::uint32_t, most_under_way> end_of_batch_{}; ///< index after the last packet of each batch in flight
-    std::uint32_t started_ = 0, landed_ = 0;                   ///< number of batches, free-running
+    std::uint32_t started_ = 0, completed_ = 0;                ///< number of batches, free-running
 };
 
 } // namespace weftio::nic::soft

@@ -72,7 +72,7 @@ std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
     static std::atomic<unsigned> made{0};
     if (!contents_->pool)
         contents_->pool =
-            dpdk::make_bare_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), *own_frames::source, UINT16_MAX);
+            dpdk::make_objectless_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), *own_frames::source, UINT16_MAX);
     forget_returned();
     contents_->headers.reserve(contents_->headers.size() + queues_ + 1);
     std::unique_ptr<send_header[]> headers(new send_header[depth]);

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "devices/backend.hpp"
-#include "dpdk/bare_pool.hpp"
 #include "dpdk/dma_mapping.hpp"
 #include "dpdk/leftover.hpp"
+#include "dpdk/objectless_pool.hpp"
 #include "nic/soft/send/ethernet_entry.hpp"
 
 namespace weftio::nic::soft {

@@ -14,7 +14,7 @@ unsigned sender::turn(const turn_budget& budget)
 {
     if (!link_.up)
         return turn_without_link();
-    queues_.look_for_work(budget.busy);
+    queues_.poll_for_work(budget.busy);
     queues_.keep_deadlines(budget.busy);
     const work_list::outcome all = queues_.turn(budget.entries);
     pulls_.end_batches();

@@ -8,7 +8,7 @@
 
 #include "keys/key_table.hpp"
 #include "nic/soft/engine/unit.hpp"
-#include "nic/soft/send/pull_lane.hpp"
+#include "nic/soft/send/pull_stream.hpp"
 #include "nic/soft/send/send_headers.hpp"
 #include "nic/soft/send/tx_queue.hpp"
 #include "nic/soft/work/work_list.hpp"
@@ -39,7 +39,7 @@ class sender final : public unit {
     void port_lost() override;
     tx_queue& queue(std::uint32_t number) noexcept { return *find(number); }
     /// The copy engines of devices whose memory frames are sent from.
-    pull_lanes& pulls() noexcept { return pulls_; }
+    pull_streams& pulls() noexcept { return pulls_; }
     /// All numbers in use are in 1 .. queues(); find() says which of them are in use.
     std::uint32_t queues() const noexcept { return queues_.queues(); }
     tx_queue* find(std::uint32_t number) const noexcept
@@ -91,7 +91,7 @@ class sender final : public unit {
     dpdk::wire wire_;
     const keys::nic_keys& keys_;
     send_pool& pool_;
-    pull_lanes pulls_;
+    pull_streams pulls_;
     work_list queues_;
     link_state link_{};
     bool port_lost_ = false;

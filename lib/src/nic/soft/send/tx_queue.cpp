@@ -23,7 +23,7 @@ bool asks_for_checksums(const entry& entry)
 
 } // namespace
 
-tx_queue::tx_queue(const tx_ring& ring, const dpdk::wire& wire, const pull_lanes& pulls, const keys::nic_keys& keys,
+tx_queue::tx_queue(const tx_ring& ring, const dpdk::wire& wire, const pull_streams& pulls, const keys::nic_keys& keys,
                    std::unique_ptr<send_header[]> headers)
     : work_queue(ring), wire_(wire), pulls_(&pulls), keys_(keys, ring.domain), headers_(std::move(headers)),
       pacing_(ring.horizon_ns)
@@ -31,8 +31,8 @@ tx_queue::tx_queue(const tx_ring& ring, const dpdk::wire& wire, const pull_lanes
 
 unsigned tx_queue::turn(std::uint32_t most)
 {
-    look();
-    look_after_lane();
+    read_doorbell_record();
+    check_stream();
     unsigned moved = 0;
     // A wait must end even when no entry follows it.
     if (next_ != submitted_ || staged_first_ != staged_end_ || pacing_.holding())

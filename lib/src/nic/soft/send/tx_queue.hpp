@@ -11,7 +11,7 @@
 #include "nic/backend.hpp"
 #include "nic/soft/send/ethernet_entry.hpp"
 #include "nic/soft/send/pacing.hpp"
-#include "nic/soft/send/pull_lane.hpp"
+#include "nic/soft/send/pull_stream.hpp"
 #include "nic/soft/send/send_headers.hpp"
 #include "nic/soft/work/work_queue.hpp"
 
@@ -23,7 +23,7 @@ namespace weftio::nic::soft {
 
 class tx_queue final : public work_queue {
  public:
-    tx_queue(const tx_ring& ring, const dpdk::wire& wire, const pull_lanes& pulls, const keys::nic_keys& keys,
+    tx_queue(const tx_ring& ring, const dpdk::wire& wire, const pull_streams& pulls, const keys::nic_keys& keys,
              std::unique_ptr<send_header[]> headers);
 
     /// Send steps 3 to 6: executes at most `most` of the committed entries, hands frames to the driver, completes
@@ -60,7 +60,7 @@ class tx_queue final : public work_queue {
         return completed_ == handed_ && (staged_end_ == 0 || (staged_first_ == 0 && pacing_.holding()));
     }
     /// Sets the port queue to which frames are handed, and the copy engines of its sender. @pre driver_holds_none()
-    void go_through(const dpdk::wire& wire, const pull_lanes& pulls) noexcept;
+    void go_through(const dpdk::wire& wire, const pull_streams& pulls) noexcept;
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
     /// Number of frames prepared for the end of the wait that holds the queue.
     unsigned prepared() const noexcept { return pacing_.holding() ? staged_end_ : 0u; }
@@ -101,7 +101,7 @@ class tx_queue final : public work_queue {
     rte_mbuf* pulled(const entry& entry, const frame_pieces& pieces, send_header& header, refusal& failed);
     bool may_wait(std::uint32_t free, std::uint32_t all) const noexcept;
     std::uint16_t whole_frames() noexcept;
-    void look_after_lane();
+    void check_stream();
     rte_mbuf* copied(const entry& entry, const frame_pieces& pieces, send_header& header, refusal& failed);
     rte_mbuf* new_copy();
     refusal begin_wait();
@@ -114,15 +114,15 @@ class tx_queue final : public work_queue {
     send_header& header(std::uint32_t index) const noexcept { return headers_[index & (ring_.entries.depth - 1)]; }
 
     dpdk::wire wire_;
-    const pull_lanes* pulls_;
-    pull_lane* pulling_ = nullptr; ///< copies some of the staged frames to host memory; nullptr: all are complete
+    const pull_streams* pulls_;
+    pull_stream* pulling_ = nullptr; ///< copies some of the staged frames to host memory; nullptr: all are complete
     const keys::queue_keys keys_;
     std::unique_ptr<send_header[]> headers_;
     pacing pacing_;
 
     bool port_lost_ = false;
     bool prepared_ = false;       ///< no more frames can be prepared before the wait ends
-    unsigned waiting_copies_ = 0; ///< copy mbufs and pull_lane slots used by prepared frames
+    unsigned waiting_copies_ = 0; ///< copy mbufs and pull_stream slots used by prepared frames
     /// Keys of the frames prepared for the end of the wait, without duplicates.
     std::array<keys::held_key, most_held_keys> held_keys_{};
     unsigned held_count_ = 0;

@@ -41,7 +41,7 @@ void tx_queue::stop()
 /// caller to count.
 std::uint64_t tx_queue::let_go_of_all()
 {
-    look();
+    read_doorbell_record();
     flush_wait();
     pacing_.forget();
     std::uint16_t frame = 0;
@@ -60,7 +60,7 @@ std::uint64_t tx_queue::let_go_of_all()
 
 bool tx_queue::has_more()
 {
-    look();
+    read_doorbell_record();
     return next_ != submitted_ || staged_first_ != staged_end_;
 }
 

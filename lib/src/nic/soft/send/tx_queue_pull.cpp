@@ -13,31 +13,31 @@ namespace weftio::nic::soft {
 rte_mbuf* tx_queue::pulled(const entry& entry, const frame_pieces& pieces, send_header& head, refusal& failed)
 {
     const std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
-    pull_lane* const lane = pulls_->find(pieces.device);
-    if (pulling_ && pulling_ != lane)
+    pull_stream* const stream = pulls_->find(pieces.device);
+    if (pulling_ && pulling_ != stream)
         return nullptr; // the frames of the other device go first
-    if (pacing_.holding() && !may_wait(lane->free_slots(), pull_lane::slots))
+    if (pacing_.holding() && !may_wait(stream->free_slots(), pull_stream::slots))
         return nullptr;
-    rte_mbuf* const mbuf = lane->begin(bytes);
+    rte_mbuf* const mbuf = stream->begin(bytes);
     if (!mbuf)
         return nullptr;
-    std::byte* end = pull_lane::bytes_of(*mbuf);
+    std::byte* end = pull_stream::bytes_of(*mbuf);
     bool whole = true;
     for (const frame_piece *piece = &pieces.pieces[0], *last = piece + pieces.count; piece != last; ++piece) {
         if (piece->device_only)
-            lane->bring(end, piece->bytes, piece->count);
+            stream->bring(end, piece->bytes, piece->count);
         else
             whole = whole && core::guarded_copy(end, piece->bytes, piece->count);
         end += piece->count;
     }
     std::memset(end, 0, bytes - pieces.bytes);
-    lane->end(*mbuf, pieces.bytes, entry.cs_flags);
+    stream->end(*mbuf, pieces.bytes, entry.cs_flags);
     if (!whole) { // the slot is free again once the copies to it are complete
         rte_pktmbuf_free(mbuf);
         failed = refusal::memory_gone;
         return nullptr;
     }
-    pulling_ = lane;
+    pulling_ = stream;
     waiting_copies_ += pacing_.holding();
     head.detach(); // by the time the driver gets the frame, it has been copied out of the kernel's memory
     copied_bytes.add(pieces.bytes);
@@ -54,7 +54,7 @@ std::uint16_t tx_queue::whole_frames() noexcept
 }
 
 /// If the copy engine has failed, ends the queue: its frames never become complete.
-void tx_queue::look_after_lane()
+void tx_queue::check_stream()
 {
     if (!pulling_ || !pulling_->failed())
         return;
@@ -64,7 +64,7 @@ void tx_queue::look_after_lane()
         end(refusal::device_failed);
 }
 
-void tx_queue::go_through(const dpdk::wire& wire, const pull_lanes& pulls) noexcept
+void tx_queue::go_through(const dpdk::wire& wire, const pull_streams& pulls) noexcept
 {
     if (pulls_ != &pulls && pulling_)
         unprepare(); // copy engines belong to one sender

@@ -11,35 +11,35 @@
 namespace weftio::nic::soft {
 
 /// One copy engine (Lane) for each device whose memory is registered and not accessible by the CPU. References to a
-/// lane stay valid.
-template <class Lane>
+/// stream stay valid.
+template <class Stream>
 class by_device {
  public:
     /// nullptr: there is none for this device.
-    Lane* find(const devices::device_backend* device) const noexcept
+    Stream* find(const devices::device_backend* device) const noexcept
     {
         for (const element& each : elements_)
             if (each.device.get() == device)
-                return each.lane.get();
+                return each.stream.get();
         return nullptr;
     }
-    void add(std::shared_ptr<devices::device_backend> device, std::unique_ptr<Lane> lane)
+    void add(std::shared_ptr<devices::device_backend> device, std::unique_ptr<Stream> stream)
     {
-        elements_.push_back({std::move(device), std::move(lane)});
+        elements_.push_back({std::move(device), std::move(stream)});
     }
     std::size_t count() const noexcept { return elements_.size(); }
-    Lane& at(std::size_t number) const noexcept { return *elements_[number].lane; }
+    Stream& at(std::size_t number) const noexcept { return *elements_[number].stream; }
     /// Called at the end of a turn: the copies started since the last call become a batch.
     void end_batches() const noexcept
     {
         for (const element& each : elements_)
-            each.lane->end_batch();
+            each.stream->end_batch();
     }
 
  private:
     struct element {
         std::shared_ptr<devices::device_backend> device;
-        std::unique_ptr<Lane> lane;
+        std::unique_ptr<Stream> stream;
     };
     std::vector<element> elements_;
 };

@@ -45,7 +45,7 @@ completion_ring::completion_ring(const completion_memory& ring, std::uint32_t nu
 {}
 
 /// Reads the consumer index of the record.
-bool completion_ring::find_room() noexcept
+bool completion_ring::read_record() noexcept
 {
     // Acquire, pairs with the release of the consumer: it has read the completions before.
     record_seen_ = weftio_load_acquire_sys_u32(record_);
@@ -55,7 +55,7 @@ bool completion_ring::find_room() noexcept
 
 bool completion_ring::has_room() noexcept
 {
-    if (policy_ == completion_overrun::ignore || in_use() < depth_ || find_room())
+    if (policy_ == completion_overrun::ignore || in_use() < depth_ || read_record())
         return true;
     if (policy_ == completion_overrun::fail)
         overrun_.store(true, std::memory_order_relaxed);
@@ -92,18 +92,21 @@ void completion_ring::put(const completion& what) noexcept
     }
 }
 
-completion_ring::room completion_ring::room_in(std::uint32_t depth) noexcept
+completion_ring::resize_check completion_ring::check_resize(std::uint32_t depth) noexcept
 {
-    const bool has_room_for_end = find_room() || policy_ == completion_overrun::ignore;
+    const bool has_room_for_end = read_record() || policy_ == completion_overrun::ignore;
     const bool fits = in_use() <= depth || policy_ == completion_overrun::ignore;
-    return overrun() ? room::overrun : !has_room_for_end ? room::no_end : !fits ? room::too_small : room::enough;
+    return overrun()           ? resize_check::overrun
+           : !has_room_for_end ? resize_check::no_end
+           : !fits             ? resize_check::too_small
+                               : resize_check::enough;
 }
 
 /// The completion that ends the old ring takes an index. The unread completions therefore move by one index, and so do
 /// the record and an arming word that was written before.
 ring_end completion_ring::resize(const completion_memory& to) noexcept
 {
-    find_room();
+    read_record();
     std::uint32_t unread = (produced_ - consumed_) & index_mask;
     if (policy_ == completion_overrun::ignore)
         unread = std::min({unread, depth_ - 1, to.depth});
@@ -129,7 +132,7 @@ ring_end completion_ring::resize(const completion_memory& to) noexcept
 /// An arming word is `sequence number << 28 | command | consumer index`. The sequence number changes with each event,
 /// so an answered word asks for nothing more. Unread completions of an earlier notification do not count: many programs
 /// arm the queue before they read it.
-void completion_ring::look_at_arming() noexcept
+void completion_ring::poll_arming() noexcept
 {
     has_news_ = false;
     const std::uint32_t word = weftio_load_acquire_sys_u32(record_ + arming_word);

@@ -46,14 +46,15 @@ class completion_ring {
     /// Cancels one reserve().
     void release() noexcept { --reserved_; }
     /// Whether resize() to another depth is possible.
-    enum class room : std::uint8_t {
+    enum class resize_check : std::uint8_t {
         enough,
         no_end,    ///< the present ring is full: the completion that ends it does not fit
         too_small, ///< more completions are unread or reserved than fit
         overrun
     };
-    room room_in(std::uint32_t depth) noexcept;
-    /// See nic::completion_queue::resize(). @param to  the new entries  @pre room_in() has returned enough in this turn
+    resize_check check_resize(std::uint32_t depth) noexcept;
+    /// See nic::completion_queue::resize(). @param to  the new entries
+    /// @pre check_resize() has returned enough in this turn
     ring_end resize(const completion_memory& to) noexcept;
     /// @pre has_room()
     void put(const completion& what) noexcept;
@@ -61,7 +62,7 @@ class completion_ring {
     /// thread.
     bool overrun() const noexcept { return overrun_.load(std::memory_order_relaxed); }
     /// Notifies the program if it has armed the queue, and a completion has come since or none will come any more.
-    void look_at_arming() noexcept;
+    void poll_arming() noexcept;
     /// The consumer index in the record, and its value when last read, in memory order.
     const std::uint32_t* record() const noexcept { return record_; }
     std::uint32_t record_seen() const noexcept { return record_seen_; }
@@ -75,7 +76,7 @@ class completion_ring {
     {
         return ((produced_ - consumed_) & index_mask) + (policy_ == completion_overrun::hold ? reserved_ : 0);
     }
-    bool find_room() noexcept;
+    bool read_record() noexcept;
     weftio_cqe& next() const noexcept;
 
     std::byte* entries_; ///< address of the last 64 bytes of the first entry

@@ -7,12 +7,12 @@ namespace weftio::nic::soft {
 unsigned completion_unit::turn(const turn_budget& budget)
 {
     for (completion_ring* const each : news_)
-        each->look_at_arming();
+        each->poll_arming();
     news_.clear();
-    const std::size_t most = budget.busy ? looks_of_a_busy_turn : looks_of_an_idle_turn;
+    const std::size_t most = budget.busy ? polls_when_busy : polls_when_idle;
     for (std::size_t left = std::min(most, notifying_.size()); left != 0; --left) {
-        looked_ = looked_ + 1 < notifying_.size() ? looked_ + 1 : 0;
-        notifying_[looked_]->look_at_arming();
+        last_polled_ = last_polled_ + 1 < notifying_.size() ? last_polled_ + 1 : 0;
+        notifying_[last_polled_]->poll_arming();
     }
     return 0;
 }

@@ -14,7 +14,7 @@ namespace weftio::nic::soft {
 class completion_unit final : public unit {
  public:
     /// Completion queues whose arming word is polled per turn, round robin, in addition to those with a new completion.
-    static constexpr std::size_t looks_of_a_busy_turn = 1, looks_of_an_idle_turn = 16;
+    static constexpr std::size_t polls_when_busy = 1, polls_when_idle = 16;
 
     unsigned turn(const turn_budget& budget) override;
     /// Returns its number. The ring stays at its address until remove(). @throws std::bad_alloc
@@ -26,7 +26,7 @@ class completion_unit final : public unit {
     std::vector<std::unique_ptr<completion_ring>> rings_; ///< by number - 1
     std::vector<completion_ring*> notifying_;             ///< those with an event
     std::vector<completion_ring*> news_;                  ///< of these, those with a new completion
-    std::size_t looked_ = 0;
+    std::size_t last_polled_ = 0;
 };
 
 } // namespace weftio::nic::soft

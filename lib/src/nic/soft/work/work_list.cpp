@@ -9,23 +9,23 @@
 
 namespace weftio::nic::soft {
 
-void work_list::look_for_work(bool busy) noexcept
+void work_list::poll_for_work(bool busy) noexcept
 {
-    look_at_bells(!busy);
-    const std::size_t most = busy ? looks_of_a_busy_turn : looks_of_an_idle_turn;
+    poll_doorbells(!busy);
+    const std::size_t most = busy ? polls_when_busy : polls_when_idle;
     for (std::size_t left = std::min(most, asleep_.size() + doorbells_.size()); left != 0; --left) {
         if (asleep_.empty() && asleep_at_doorbells_ == 0)
             return;
-        looked_ = looked_ + 1 < asleep_.size() + doorbells_.size() ? looked_ + 1 : 0;
-        const bool sweep = ++looks_ % looks_to_a_turn == 0;
-        if (looked_ < asleep_.size())
-            look_at(asleep_[looked_], sweep);
+        last_polled_ = last_polled_ + 1 < asleep_.size() + doorbells_.size() ? last_polled_ + 1 : 0;
+        const bool sweep = ++polls_ % polls_per_wake == 0;
+        if (last_polled_ < asleep_.size())
+            poll_one(asleep_[last_polled_], sweep);
         else
-            look_at(*doorbells_[looked_ - asleep_.size()], sweep);
+            poll_one(*doorbells_[last_polled_ - asleep_.size()], sweep);
     }
 }
 
-void work_list::look_at(const asleep& queue, bool sweep) noexcept
+void work_list::poll_one(const asleep& queue, bool sweep) noexcept
 {
     if (weftio_load_acquire_sys_u32(queue.word) != queue.seen)
         wake(queue.number);
@@ -33,13 +33,13 @@ void work_list::look_at(const asleep& queue, bool sweep) noexcept
         wake_for_a_turn(queue.number);
 }
 
-void work_list::look_at_bells(bool all) noexcept
+void work_list::poll_doorbells(bool all) noexcept
 {
     bells_.poll(all, [this](std::uint32_t slot) { wake(slot + first_); });
 }
 
 /// A word may be rung for a queue that is awake. Such a queue reads its record once more before it sleeps.
-void work_list::look_at(const shared_doorbell& at, bool sweep) noexcept
+void work_list::poll_one(const shared_doorbell& at, bool sweep) noexcept
 {
     if (at.sleepers.empty())
         return;
@@ -49,9 +49,9 @@ void work_list::look_at(const shared_doorbell& at, bool sweep) noexcept
             rung = true;
     if (rung) {
         for (std::size_t left = at.sleepers.size(); left-- > 0;) // wake() moves the last one here
-            look_at(at.sleepers[left], false);
+            poll_one(at.sleepers[left], false);
     } else if (sweep) {
-        wake_for_a_turn(at.sleepers[looks_ / looks_to_a_turn % at.sleepers.size()].number);
+        wake_for_a_turn(at.sleepers[polls_ / polls_per_wake % at.sleepers.size()].number);
     }
 }
 

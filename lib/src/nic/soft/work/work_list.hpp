@@ -22,16 +22,16 @@ class work_list {
     /// Doorbell records of sleeping queues polled per turn, for commits without a push; a queue that was pushed is found
     /// by its doorbell. Few in a busy turn, because 4,096 idle queues must not slow a busy one. More after a turn that
     /// moved nothing, because such an engine may sleep between turns.
-    static constexpr std::uint32_t looks_of_a_busy_turn = 1, looks_of_an_idle_turn = 64;
+    static constexpr std::uint32_t polls_when_busy = 1, polls_when_idle = 64;
     /// After this many turns without work a queue sleeps: only its doorbell record is polled.
     static constexpr std::uint32_t turns_awake = 256;
     /// A sleeping queue has one turn after this many polls, for work that its doorbell record does not show.
-    static constexpr std::uint32_t looks_to_a_turn = 1024;
+    static constexpr std::uint32_t polls_per_wake = 1024;
 
     /// Send step 2: wakes sleeping queues whose doorbell was rung, within 8 busy turns or 1 idle one. Also polls the
     /// doorbell records of some sleeping queues, and wakes those whose record has moved. For queues with doorbell words
     /// outside of a page, polls the words, and reads the records only after a word was rung.
-    void look_for_work(bool busy) noexcept;
+    void poll_for_work(bool busy) noexcept;
     /// Send step 2: ends the waits whose deadline has come, and gives their queues the first turns, earliest deadline
     /// first. Spins when the next deadline is close, so that nothing delays it.
     void keep_deadlines(bool busy) noexcept;
@@ -114,9 +114,9 @@ class work_list {
         std::uint32_t idle_turns;
     };
 
-    void look_at(const asleep& queue, bool sweep) noexcept;
-    void look_at(const shared_doorbell& at, bool sweep) noexcept;
-    void look_at_bells(bool all) noexcept;
+    void poll_one(const asleep& queue, bool sweep) noexcept;
+    void poll_one(const shared_doorbell& at, bool sweep) noexcept;
+    void poll_doorbells(bool all) noexcept;
     void wake_for_a_turn(std::uint32_t number) noexcept;
     shared_doorbell& doorbell_at(const doorbell_words& words);
     void leave_doorbell(slot& of) noexcept;
@@ -147,8 +147,8 @@ class work_list {
     std::vector<std::unique_ptr<shared_doorbell>> doorbells_;
     doorbell_watch bells_;
     std::size_t asleep_at_doorbells_ = 0;
-    std::size_t looked_ = 0;  ///< what was polled last: an index in asleep_ followed by doorbells_
-    std::uint32_t looks_ = 0; ///< polls since a sleeping queue had a turn
+    std::size_t last_polled_ = 0; ///< what was polled last: an index in asleep_ followed by doorbells_
+    std::uint32_t polls_ = 0;     ///< polls since a sleeping queue had a turn
     bool defers_ = false;
     std::vector<std::uint32_t> line_;          ///< numbers of deferred queues: a ring
     std::size_t line_begin_ = 0, in_line_ = 0; ///< in line_: index of the first, and how many

@@ -13,7 +13,7 @@ work_queue::work_queue(const tx_ring& ring)
 
 /// Send step 3: reads the doorbell record, which says what was committed (docs/formats.md, "Doorbells"). A record that
 /// claims more than the ring holds is refused.
-void work_queue::look()
+void work_queue::read_doorbell_record()
 {
     // Acquire, pairs with the release of the commit: the entries are written.
     const std::uint32_t record = weftio_load_acquire_sys_u32(ring_.dbrec);

@@ -113,7 +113,7 @@ class work_queue {
     /// Gives up the wait that holds the queue, if there is one: it will not come to its end.
     virtual void give_up_wait() {}
 
-    void look();
+    void read_doorbell_record();
     unsigned complete();
     /// Whether entries complete one by one, in a completion queue.
     bool completes_each() const noexcept { return ring_.completions.ring != nullptr; }

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "queue_fixture.hpp"
-#include "unit/device/far_device.hpp"
+#include "unit/device/fake_gpu.hpp"
 
 namespace weftio::test {
 
@@ -36,14 +36,14 @@ class FileLane : public testing::Test {
                   WEFTIO_DEV_OK);
     }
     void commit() const { weftio_dev_file_commit(queue.handle()); }
-    /// Turns until `condition`, while copies land.
+    /// Turns until `condition`, while copies complete.
     template <class Condition>
-    bool with_turns(Condition&& condition, bool land = true)
+    bool with_turns(Condition&& condition, bool complete_all = true)
     {
         return eventually([&] {
             queue.turn();
-            if (land && copies.batches_under_way())
-                copies.land_one();
+            if (complete_all && copies.batches_under_way())
+                copies.complete_one();
             return condition();
         });
     }
@@ -51,14 +51,14 @@ class FileLane : public testing::Test {
 
     file_engine engine{{.threads = 2, .mode = engine_mode::inline_worker}};
     device cpu = device::open("cpu");
-    std::shared_ptr<far_device> gpu = std::make_shared<far_device>();
+    std::shared_ptr<fake_gpu> gpu = std::make_shared<fake_gpu>();
     slow_copies& copies = *gpu->copies;
     const scratch_file scratch;
     std::vector<std::byte> content = pattern(bytes, 9);
     std::optional<file> file_{std::in_place, engine, scratch.descriptor()};
     file& one = *file_;
     file_queue queue{engine, cpu, {.entries = 64}};
-    far_memory there{engine, gpu, bytes};
+    fake_gpu_memory there{engine, gpu, bytes};
 };
 
 TEST_F(FileLane, MovesWhatPreadAndPwriteDo)
@@ -93,17 +93,17 @@ TEST(FileLaneStatistics, AreMeasuredAsTheConfigurationSays)
     ASSERT_EQ(pwrite(configuration.descriptor(), wanted.data(), wanted.size(), 0), static_cast<ssize_t>(wanted.size()));
     fill(scratch, pattern(8192, 2));
     const file_engine engine{{.configuration = configuration.path(), .mode = engine_mode::inline_worker}};
-    const auto gpu = std::make_shared<far_device>(2);
+    const auto gpu = std::make_shared<fake_gpu>(2);
     const device cpu = device::open("cpu");
     const file one(engine, scratch.descriptor());
     file_queue queue(engine, cpu, {.entries = 64});
-    const far_memory there(engine, gpu, 8192);
+    const fake_gpu_memory there(engine, gpu, 8192);
     ASSERT_EQ(weftio_dev_file_read(queue.handle(), one.key(), 0, there.buffer(), 0, 5000, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_file_commit(queue.handle()), WEFTIO_DEV_OK);
     ASSERT_TRUE(eventually([&] {
         queue.turn();
         if (gpu->copies->batches_under_way())
-            gpu->copies->land_one();
+            gpu->copies->complete_one();
         return queue.counters().read == 1;
     }));
     const storage::live_statistics& page = detail::internals::share(engine)->counts.page();
@@ -123,7 +123,7 @@ TEST_F(FileLane, AReadIsDoneWhenItsCopyHasLanded)
     for (unsigned each = 0; each < 10; ++each)
         queue.turn();
     EXPECT_EQ(done(), 0u);
-    copies.land();
+    copies.complete_all();
     queue.turn();
     EXPECT_EQ(done(), 1u);
 }
@@ -173,7 +173,7 @@ TEST_F(FileLane, ARegionEndsWhenNothingIsCopiedThereAnyMore)
     std::future<void> ending = std::async(std::launch::async, [&] { there.end(); });
     EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
     auto& backend = dynamic_cast<nic::soft::soft_files&>(*detail::internals::backend(engine));
-    backend.engine().between_turns([&] { copies.land(); });
+    backend.engine().between_turns([&] { copies.complete_all(); });
     ending.get();
 }
 
@@ -185,7 +185,7 @@ TEST_F(FileLane, AFileEndsWhenNothingIsReadFromItAnyMore)
     std::future<void> ending = std::async(std::launch::async, [&] { file_.reset(); });
     EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
     auto& backend = dynamic_cast<nic::soft::soft_files&>(*detail::internals::backend(engine));
-    backend.engine().between_turns([&] { copies.land(); });
+    backend.engine().between_turns([&] { copies.complete_all(); });
     ending.get();
 }
 

@@ -11,13 +11,13 @@ namespace weftio::bench {
 
 /// Memory and control block of a queue; an argument of device::launch.
 template <class Handle>
-class played_queue {
+class fake_queue {
  public:
     Handle* handle() const { return static_cast<Handle*>(handle_.device_address()); }
     weftio_dev_control* control() const { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
 
  protected:
-    played_queue(const device& device, std::size_t bytes)
+    fake_queue(const device& device, std::size_t bytes)
         : ring_(device.allocate(bytes, memory_kind::cpu_device)),
           control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
           handle_(device.allocate(sizeof(Handle), memory_kind::device))
@@ -37,10 +37,10 @@ class played_queue {
 };
 
 /// A receive queue that one thread fills as fast as it can.
-class played_rxq : public played_queue<weftio_dev_eth_rxq> {
+class fake_rxq : public fake_queue<weftio_dev_eth_rxq> {
  public:
-    played_rxq(const device& device, std::uint32_t depth, std::uint32_t stride)
-        : played_queue(device, depth * (sizeof(weftio_cqe) + stride) + 64), depth_(depth), stride_(stride)
+    fake_rxq(const device& device, std::uint32_t depth, std::uint32_t stride)
+        : fake_queue(device, depth * (sizeof(weftio_cqe) + stride) + 64), depth_(depth), stride_(stride)
     {
         for (std::uint32_t slot = 0; slot < depth; ++slot)
             cpu<weftio_cqe>(0)[slot].publication = WEFTIO_CQE_NEVER_WRITTEN << 24;
@@ -96,10 +96,10 @@ class played_rxq : public played_queue<weftio_dev_eth_rxq> {
 };
 
 /// A send queue whose entries are done as soon as they are committed.
-class played_txq : public played_queue<weftio_dev_eth_txq> {
+class fake_txq : public fake_queue<weftio_dev_eth_txq> {
  public:
-    played_txq(const device& device, std::uint32_t depth)
-        : played_queue(device, depth * WEFTIO_WQE_BLOCK_BYTES + 192), depth_(depth),
+    fake_txq(const device& device, std::uint32_t depth)
+        : fake_queue(device, depth * WEFTIO_WQE_BLOCK_BYTES + 192), depth_(depth),
           filled_(device.allocate(depth / 8, memory_kind::device))
     {
         weftio_dev_eth_txq made{};
@@ -142,15 +142,15 @@ class played_txq : public played_queue<weftio_dev_eth_txq> {
 
 /// Calls `turn` repeatedly in a thread until the object is destroyed.
 template <class Turn>
-class played_thread {
+class repeating_thread {
  public:
-    explicit played_thread(Turn turn)
+    explicit repeating_thread(Turn turn)
         : thread_([turn, this] {
               while (!ending_.load(std::memory_order_relaxed))
                   turn();
           })
     {}
-    ~played_thread()
+    ~repeating_thread()
     {
         ending_ = true;
         thread_.join();

@@ -1,10 +1,10 @@
-#include "place.hpp"
+#include "target_path.hpp"
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
-#include "../places.hpp"
+#include "../device_paths.hpp"
 #include "host.hpp"
 #include "paths.hpp"
 #include "real.hpp"
@@ -37,7 +37,7 @@ bool concerns_us(const char* path) noexcept
     return kind_of(path).is != path_kind::other || may_continue(path);
 }
 
-found_place::found_place(int folder, const char* path) noexcept : place(path)
+redirected_path::redirected_path(int folder, const char* path) noexcept : target_path(path)
 {
     if (path[0] == '/')
         find(path);
@@ -45,7 +45,7 @@ found_place::found_place(int folder, const char* path) noexcept : place(path)
         find_from(folder, path);
 }
 
-void found_place::find_from(int folder, const char* path) noexcept
+void redirected_path::find_from(int folder, const char* path) noexcept
 {
     const int error = errno;
     char from[PATH_MAX], whole[2 * PATH_MAX];
@@ -54,7 +54,7 @@ void found_place::find_from(int folder, const char* path) noexcept
     errno = error;
 }
 
-void found_place::find(const char* path) noexcept
+void redirected_path::find(const char* path) noexcept
 {
     const path_kind kind = kind_of(path);
     const char* const prefix = kind.is == path_kind::other ? nullptr : tree();

@@ -12,7 +12,7 @@
 
 #include "dma_fixture.hpp"
 #include "nic/soft/dma/soft_dma.hpp"
-#include "unit/device/far_device.hpp"
+#include "unit/device/fake_gpu.hpp"
 
 namespace weftio::test {
 
@@ -29,7 +29,7 @@ class Lane : public testing::Test {
     static constexpr std::uint32_t entries = 64, few = 4; ///< of a turn
     /// The most that a turn of few entries fills or copies within a device.
     static constexpr std::size_t part =
-        few * nic::soft::copy_work::bytes_by_lane * nic::soft::copy_work::bytes_within_per_byte;
+        few * nic::soft::copy_work::bytes_by_stream * nic::soft::copy_work::bytes_within_per_byte;
 
     void copy(const weftio_dev_buf& from, const weftio_dev_buf& to, std::size_t count = bytes) const
     {
@@ -47,7 +47,7 @@ class Lane : public testing::Test {
     {
         soft.engine().between_turns([&] {
             soft.queues().turn(most);
-            soft.lanes().end_batches();
+            soft.streams().end_batches();
         });
     }
     std::uint64_t copied() const { return queue.counters().copied; }
@@ -60,16 +60,16 @@ class Lane : public testing::Test {
     dma_engine engine{{.mode = engine_mode::inline_worker}};
     nic::soft::soft_dma& soft = dynamic_cast<nic::soft::soft_dma&>(detail::internals::backend(engine));
     device cpu = device::open("cpu");
-    std::shared_ptr<far_device> gpu = std::make_shared<far_device>();
+    std::shared_ptr<fake_gpu> gpu = std::make_shared<fake_gpu>();
     slow_copies& copies = *gpu->copies;
     dma_queue queue{engine, cpu, {.entries = 64}};
     modelled_memory here{engine, cpu, bytes};
-    far_memory there{engine, gpu, bytes}, beside{engine, gpu, bytes};
+    fake_gpu_memory there{engine, gpu, bytes}, beside{engine, gpu, bytes};
 };
 
 } // namespace
 
-/// Random copies and fills, at random places, that land at random times.
+/// Random copies and fills, at random addresses, that complete at random times.
 TEST_F(Lane, CopiesAndFillsWhatAModelDoes)
 {
     std::minstd_rand random(11);
@@ -97,7 +97,7 @@ TEST_F(Lane, CopiesAndFillsWhatAModelDoes)
         while (copied() <= step) {
             turn();
             if (random() % 2 == 0 && copies.batches_under_way())
-                copies.land_one();
+                copies.complete_one();
         }
     }
     EXPECT_TRUE(here.as_modelled() && there.as_modelled() && beside.as_modelled());
@@ -112,7 +112,7 @@ TEST_F(Lane, CompletesWhenACopyHasLanded)
     turn();
     EXPECT_EQ(copied(), 0u);
     EXPECT_EQ(weftio_dev_dma_poll_completion(queue.handle(), 0, nullptr), WEFTIO_DEV_NOT_FOUND);
-    copies.land();
+    copies.complete_all();
     turn();
     EXPECT_EQ(copied(), 1u);
     EXPECT_EQ(queue.counters().copied_bytes, bytes);
@@ -129,7 +129,7 @@ TEST_F(Lane, KeepsTheOrder)
     turn();
     EXPECT_EQ(copies.copies.size(), 2u);
     EXPECT_EQ(copies.marks, (std::vector<std::uint32_t>{1})); // one batch
-    copies.land();
+    copies.complete_all();
     turn();
     turn();
     EXPECT_EQ(copied(), 3u);
@@ -145,7 +145,7 @@ TEST_F(Lane, GathersWhatComesWhileBatchesAreUnderWay)
     }
     EXPECT_EQ(copies.marks.size(), 4u);
     EXPECT_EQ(copies.copies.size(), 4u);
-    copies.land_one();
+    copies.complete_one();
     turn();
     EXPECT_EQ(copies.marks.size(), 5u);
     EXPECT_EQ(copies.copies.size(), 5u); // the last two in one batch
@@ -153,8 +153,8 @@ TEST_F(Lane, GathersWhatComesWhileBatchesAreUnderWay)
 
 TEST_F(Lane, LongCopiesAreDoneInParts)
 {
-    far_memory one(engine, gpu, 2 * part + 100);
-    far_memory other(engine, gpu, 2 * part + 100);
+    fake_gpu_memory one(engine, gpu, 2 * part + 100);
+    fake_gpu_memory other(engine, gpu, 2 * part + 100);
     for (std::size_t at = 0; at < one.model.size(); ++at)
         one.model[at] = std::byte{static_cast<std::uint8_t>(1 + at % 4)};
     dma_queue neighbor(engine, cpu, {.entries = 64});
@@ -166,13 +166,13 @@ TEST_F(Lane, LongCopiesAreDoneInParts)
     commit(neighbor);
     turn(few);
     EXPECT_EQ(copies.copies.size(), 3u); // three bytes, a part, and the neighbor's
-    copies.land();
+    copies.complete_all();
     turn(few);
     EXPECT_EQ(neighbor.counters().copied, 1u);
     EXPECT_EQ(copied(), 1u);
     for (int more = 0; more < 8; ++more) {
         if (copies.batches_under_way())
-            copies.land();
+            copies.complete_all();
         turn(few);
     }
     EXPECT_EQ(copied(), 3u);
@@ -184,7 +184,7 @@ TEST_F(Lane, LongCopiesAreDoneInParts)
 /// What crosses a bus takes longer.
 TEST_F(Lane, PartsThatCrossABusAreShorter)
 {
-    far_memory one(engine, gpu, part);
+    fake_gpu_memory one(engine, gpu, part);
     modelled_memory other(engine, cpu, part);
     copy(one.buffer(), other.buffer(), part);
     commit();
@@ -203,7 +203,7 @@ TEST_F(Lane, ARegionThatEndsWaitsForItsCopies)
     turn();
     std::future<void> ended = std::async(std::launch::async, [&] { there.end(); });
     EXPECT_EQ(ended.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
-    copies.land();
+    copies.complete_all();
     ended.get();
     turn();
     EXPECT_EQ(copied(), 1u);
@@ -216,13 +216,13 @@ TEST_F(Lane, ARegionThatEndsWaitsForItsCopies)
 
 TEST_F(Lane, ADeviceThatFailsFailsWhatHasNotLanded)
 {
-    std::vector<send_failure> told;
+    std::vector<send_failure> reported;
     progress_engine progress;
-    progress.attach(queue, {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    progress.attach(queue, {.on_error = [&](const send_failure& failure) { reported.push_back(failure); }});
     copy(here.buffer(), there.buffer());
     commit();
     turn();
-    copies.land();
+    copies.complete_all();
     for (int more = 0; more < 2; ++more) {
         copy(here.buffer(), there.buffer());
         commit();
@@ -239,9 +239,9 @@ TEST_F(Lane, ADeviceThatFailsFailsWhatHasNotLanded)
     expect_all_counted();
     EXPECT_EQ(weftio_dev_dma_status(queue.handle()), WEFTIO_DEV_QUEUE_ERROR);
     progress.progress();
-    ASSERT_EQ(told.size(), 1u);
-    EXPECT_EQ(told[0].position, 1u);
-    EXPECT_THAT(told[0].text, HasSubstr("has failed; restart the process"));
+    ASSERT_EQ(reported.size(), 1u);
+    EXPECT_EQ(reported[0].position, 1u);
+    EXPECT_THAT(reported[0].text, HasSubstr("has failed; restart the process"));
     queue.reset();
     copy(here.buffer(), here.buffer(), 1); // the CPU goes on
     EXPECT_EQ(weftio_dev_dma_commit_wait(queue.handle(), 0), WEFTIO_DEV_OK);
@@ -251,7 +251,7 @@ TEST_F(Lane, ADeviceThatFailsFailsWhatHasNotLanded)
 
 TEST_F(Lane, ADeviceThatFailsAmidACopyFailsIt)
 {
-    far_memory one(engine, gpu, 2 * part);
+    fake_gpu_memory one(engine, gpu, 2 * part);
     ASSERT_EQ(weftio_dev_dma_fill(queue.handle(), 0, one.buffer(), 0, 2 * part, 0), WEFTIO_DEV_OK);
     copy(here.buffer(), there.buffer());
     commit();
@@ -268,8 +268,8 @@ TEST_F(Lane, ADeviceThatFailsAmidACopyFailsIt)
 /// A part of a copy that will not go on is under way: its completion, which says that the bytes are left alone, waits.
 TEST_F(Lane, ACopyThatFailsHalfDoneCompletesWhenItsPartHasLanded)
 {
-    far_memory one(engine, gpu, 2 * part);
-    auto gone = std::make_unique<far_memory>(engine, gpu, 2 * part);
+    fake_gpu_memory one(engine, gpu, 2 * part);
+    auto gone = std::make_unique<fake_gpu_memory>(engine, gpu, 2 * part);
     copy(gone->buffer(), one.buffer(), 2 * part);
     commit();
     turn(few);
@@ -280,7 +280,7 @@ TEST_F(Lane, ACopyThatFailsHalfDoneCompletesWhenItsPartHasLanded)
     turn(few);
     EXPECT_EQ(queue.counters().failed, 1u);
     EXPECT_EQ(weftio_dev_dma_poll_completion(queue.handle(), 0, nullptr), WEFTIO_DEV_NOT_FOUND);
-    copies.land();
+    copies.complete_all();
     turn(few);
     EXPECT_EQ(weftio_dev_dma_poll_completion(queue.handle(), 0, nullptr), WEFTIO_DEV_QUEUE_ERROR);
     ended.get();
@@ -290,10 +290,10 @@ TEST_F(Lane, ACopyThatFailsHalfDoneCompletesWhenItsPartHasLanded)
 TEST(EngineInATurn, OutlivesAThreadThatIsCancelledWhileItWaits)
 {
     const device cpu = device::open("cpu");
-    auto gpu = std::make_shared<far_device>();
+    auto gpu = std::make_shared<fake_gpu>();
     const dma_engine engine;
     dma_queue queue(engine, cpu);
-    far_memory there(engine, gpu, 64);
+    fake_gpu_memory there(engine, gpu, 64);
     std::promise<void> begun, go_on;
     gpu->copies->before_copy = [&] {
         begun.set_value();
@@ -323,7 +323,7 @@ TEST_F(Lane, AResetWaitsForWhatIsUnderWay)
     commit();
     std::future<void> landing = std::async(std::launch::async, [&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        soft.engine().between_turns([&] { copies.land(); });
+        soft.engine().between_turns([&] { copies.complete_all(); });
     });
     queue.reset();
     landing.get();

@@ -8,12 +8,12 @@
 namespace weftio::verbs::preload {
 
 /// A path to pass to the C library.
-class place {
+class target_path {
  public:
     /// A path that is not one of ours.
-    explicit place(const char* path) noexcept : path_(path) {}
-    place(const place&) = delete;
-    place& operator=(const place&) = delete;
+    explicit target_path(const char* path) noexcept : path_(path) {}
+    target_path(const target_path&) = delete;
+    target_path& operator=(const target_path&) = delete;
 
     /// Absolute if it differs from the program's path.
     const char* path() const noexcept { return path_; }
@@ -27,10 +27,10 @@ class place {
 };
 
 /// A path that may be one of ours. If it is, starts the engine.
-class found_place : public place {
+class redirected_path : public target_path {
  public:
     /// `folder` as openat() takes it: where a relative path starts.
-    found_place(int folder, const char* path) noexcept;
+    redirected_path(int folder, const char* path) noexcept;
 
  private:
     void find(const char* path) noexcept;
@@ -43,23 +43,23 @@ class found_place : public place {
 bool concerns_us(const char* path) noexcept;
 
 template <class Use>
-[[gnu::noinline]] auto with_found_place(int folder, const char* path, Use use)
+[[gnu::noinline]] auto with_redirected(int folder, const char* path, Use use)
 {
-    return use(found_place(folder, path));
+    return use(redirected_path(folder, path));
 }
 
-/// Calls `use(place)`. Other paths need no space on the stack, because a signal handler may have little.
+/// Calls `use(target_path)`. Other paths need no space on the stack, because a signal handler may have little.
 template <class Use>
-auto with_place(int folder, const char* path, Use use)
+auto with_target(int folder, const char* path, Use use)
 {
-    return concerns_us(path) ? with_found_place(folder, path, use) : use(place(path));
+    return concerns_us(path) ? with_redirected(folder, path, use) : use(target_path(path));
 }
 
 /// Calls `use(path)` with the redirected path.
 template <class Use>
 auto with_path(int folder, const char* path, Use use)
 {
-    return with_place(folder, path, [&](const place& at) { return use(at.path()); });
+    return with_target(folder, path, [&](const target_path& at) { return use(at.path()); });
 }
 template <class Use>
 auto with_path(const char* path, Use use)

@@ -12,21 +12,21 @@
 #include "dpdk/wire.hpp"
 #include "nic/soft/send/send_headers.hpp"
 #include "nic/soft/work/by_device.hpp"
-#include "nic/soft/work/copy_lane.hpp"
+#include "nic/soft/work/copy_stream.hpp"
 
 namespace weftio::nic::soft {
 
 /// The copy engine of one device, and slots of host memory to which it copies frames. Belongs to one sender, whose
 /// queues share it. A slot is in use from begin() until the frame is complete and the driver has returned its mbuf.
-class pull_lane {
+class pull_stream {
  public:
     static constexpr std::uint32_t slots = 256, slot_bytes = 16384;
 
     /// @param memory  slots x slot_bytes, as the port registers it
-    pull_lane(std::shared_ptr<devices::copy_queue> copies, frame_memory_list memory, send_pool& pool);
-    pull_lane(const pull_lane&) = delete;
-    pull_lane& operator=(const pull_lane&) = delete;
-    ~pull_lane();
+    pull_stream(std::shared_ptr<devices::copy_queue> copies, frame_memory_list memory, send_pool& pool);
+    pull_stream(const pull_stream&) = delete;
+    pull_stream& operator=(const pull_stream&) = delete;
+    ~pull_stream();
 
     /// Starts a frame of `bytes` bytes, at most slot_bytes. nullptr: no slot is free now.
     rte_mbuf* begin(std::uint32_t bytes) noexcept;
@@ -49,10 +49,10 @@ class pull_lane {
     void copy_whole_frames() noexcept { memory_.front().zero_copy = false; }
     /// Counts the free slots; checks every slot.
     std::uint32_t free_slots() noexcept;
-    bool failed() const noexcept { return lane_.failed(); }
-    /// Numbers of batches: see copy_lane.
-    std::uint64_t ended() const noexcept { return lane_.ended(); }
-    bool landed(std::uint64_t batch) noexcept { return lane_.landed(batch); }
+    bool failed() const noexcept { return stream_.failed(); }
+    /// Numbers of batches: see copy_stream.
+    std::uint64_t ended() const noexcept { return stream_.ended(); }
+    bool completed(std::uint64_t batch) noexcept { return stream_.completed(batch); }
 
  private:
     struct slot {
@@ -78,9 +78,9 @@ class pull_lane {
     std::unique_ptr<send_header[]> headers_;
     std::uint32_t next_ = 0; ///< slot to try first
     run run_{};              ///< not started yet
-    copy_lane lane_;         ///< declared last: its copies end before the memory goes
+    copy_stream stream_;     ///< declared last: its copies end before the memory goes
 };
 
-using pull_lanes = by_device<pull_lane>;
+using pull_streams = by_device<pull_stream>;
 
 } // namespace weftio::nic::soft

@@ -18,13 +18,13 @@ struct arrival {
 };
 
 /// Captures the benchmark's frames on an interface, from the constructor to finish(), in a thread of its own.
-class far_capture {
+class peer_capture {
  public:
     /// @throws std::runtime_error capturing on the interface failed
-    far_capture(const std::string& interface, std::uint32_t expected);
-    far_capture(const far_capture&) = delete;
-    far_capture& operator=(const far_capture&) = delete;
-    ~far_capture();
+    peer_capture(const std::string& interface, std::uint32_t expected);
+    peer_capture(const peer_capture&) = delete;
+    peer_capture& operator=(const peer_capture&) = delete;
+    ~peer_capture();
 
     /// Waits a short time for the expected frames, and returns the captured ones in the order of their arrival.
     std::vector<arrival> finish();

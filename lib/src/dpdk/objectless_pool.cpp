@@ -1,4 +1,4 @@
-#include "dpdk/bare_pool.hpp"
+#include "dpdk/objectless_pool.hpp"
 
 #include <fmt/format.h>
 #include <rte_errno.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* driver_name = "weftio";
 
-using places = std::bitset<RTE_MEMPOOL_MAX_OPS_IDX>;
+using ops_flags = std::bitset<RTE_MEMPOOL_MAX_OPS_IDX>;
 
 rte_mempool_ops our_operations()
 {
@@ -37,12 +37,14 @@ rte_mempool_ops our_operations()
     return ours;
 }
 
-places used_by_pools()
+ops_flags used_by_pools()
 {
-    places used;
-    rte_mempool_walk([](rte_mempool* pool,
-                        void* found) { static_cast<places*>(found)->set(static_cast<std::size_t>(pool->ops_index)); },
-                     &used);
+    ops_flags used;
+    rte_mempool_walk(
+        [](rte_mempool* pool, void* found) {
+            static_cast<ops_flags*>(found)->set(static_cast<std::size_t>(pool->ops_index));
+        },
+        &used);
     return used;
 }
 
@@ -56,13 +58,13 @@ bool is_general(std::string_view driver)
 /// Replaces a driver in DPDK's full table of mempool drivers by ours: the last one that no pool uses and that is not
 /// general. Returns false if there is none. DPDK 24.11's own drivers take 15 of 16 places, most of them for processors
 /// with hardware pools.
-bool take_unused_place()
+bool replace_unused_driver()
 {
-    const places used = used_by_pools();
+    const ops_flags used = used_by_pools();
     rte_spinlock_lock(&rte_mempool_ops_table.sl);
     std::string before;
-    for (std::size_t place = used.size(); place-- > 0 && before.empty();)
-        if (rte_mempool_ops& there = rte_mempool_ops_table.ops[place]; !used[place] && !is_general(there.name)) {
+    for (std::size_t index = used.size(); index-- > 0 && before.empty();)
+        if (rte_mempool_ops& there = rte_mempool_ops_table.ops[index]; !used[index] && !is_general(there.name)) {
             before = there.name;
             there = our_operations();
         }
@@ -79,7 +81,7 @@ bool take_unused_place()
 void register_driver()
 {
     const bool full = rte_mempool_ops_table.num_ops >= RTE_MEMPOOL_MAX_OPS_IDX;
-    if (full && take_unused_place())
+    if (full && replace_unused_driver())
         return;
     const rte_mempool_ops ours = our_operations();
     if (int result = full ? -ENOSPC : rte_mempool_register_ops(&ours); result < 0)
@@ -93,7 +95,7 @@ void register_driver()
 
 } // namespace
 
-rte_mempool* make_bare_pool(const std::string& name, mbuf_source& source, std::uint16_t room_bytes)
+rte_mempool* make_objectless_pool(const std::string& name, mbuf_source& source, std::uint16_t room_bytes)
 {
     [[maybe_unused]] static const bool registered = (register_driver(), true);
     rte_mempool* pool = rte_mempool_create_empty(name.c_str(), 1, sizeof(rte_mbuf), 0, sizeof(rte_pktmbuf_pool_private),

@@ -1,4 +1,4 @@
-#include "pacing/far_capture.hpp"
+#include "pacing/peer_capture.hpp"
 
 #include <fmt/format.h>
 #include <pcap/pcap.h>
@@ -50,23 +50,23 @@ pcap* open(const std::string& interface)
 
 } // namespace
 
-far_capture::far_capture(const std::string& interface, std::uint32_t expected)
+peer_capture::peer_capture(const std::string& interface, std::uint32_t expected)
     : handle_(open(interface)), expected_(expected)
 {
     arrivals_.reserve(expected);
     thread_ = std::thread([this] { run(); });
 }
 
-far_capture::~far_capture()
+peer_capture::~peer_capture()
 {
     if (thread_.joinable())
         finish();
     pcap_close(handle_);
 }
 
-void far_capture::take(unsigned char* self, const pcap_pkthdr* header, const unsigned char* bytes)
+void peer_capture::take(unsigned char* self, const pcap_pkthdr* header, const unsigned char* bytes)
 {
-    auto& capture = *reinterpret_cast<far_capture*>(self);
+    auto& capture = *reinterpret_cast<peer_capture*>(self);
     if (header->caplen < FRAME_SEQUENCE_AT + sizeof(std::uint32_t))
         return;
     arrival arrived{0, static_cast<std::uint64_t>(header->ts.tv_sec) * 1'000'000'000u +
@@ -76,7 +76,7 @@ void far_capture::take(unsigned char* self, const pcap_pkthdr* header, const uns
     capture.seen_.store(static_cast<std::uint32_t>(capture.arrivals_.size()), std::memory_order_relaxed);
 }
 
-void far_capture::run()
+void peer_capture::run()
 {
     auto* self = reinterpret_cast<unsigned char*>(this);
     pollfd readable{.fd = pcap_get_selectable_fd(handle_), .events = POLLIN, .revents = 0};
@@ -84,7 +84,7 @@ void far_capture::run()
         poll(&readable, 1, wake_up_ms);
 }
 
-std::vector<arrival> far_capture::finish()
+std::vector<arrival> peer_capture::finish()
 {
     for (auto end = std::chrono::steady_clock::now() + patience;
          seen_.load(std::memory_order_relaxed) < expected_ && std::chrono::steady_clock::now() < end;)

@@ -29,6 +29,6 @@ class mbuf_source {
 /// The first call registers a mempool driver with DPDK, whose table has RTE_MEMPOOL_MAX_OPS_IDX places. If the table is
 /// full, it replaces a driver that no pool uses; the process can then make no more pools of that driver. Throws
 /// weftio::error errc::out_of_memory.
-rte_mempool* make_bare_pool(const std::string& name, mbuf_source& source, std::uint16_t room_bytes);
+rte_mempool* make_objectless_pool(const std::string& name, mbuf_source& source, std::uint16_t room_bytes);
 
 } // namespace weftio::dpdk

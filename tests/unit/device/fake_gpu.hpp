@@ -14,10 +14,10 @@
 
 namespace weftio::test {
 
-class far_device final : public devices::device_backend {
+class fake_gpu final : public devices::device_backend {
  public:
     /// @param cuda_number  number of the GPU that the device pretends to be; -1: none
-    explicit far_device(int cuda_number = -1) : cuda_number_(cuda_number) {}
+    explicit fake_gpu(int cuda_number = -1) : cuda_number_(cuda_number) {}
     const std::string& name() const noexcept override { return name_; }
     int cuda_number() const noexcept override { return cuda_number_; }
     /// Allocates host memory, which copy engines and NICs can both access.
@@ -43,11 +43,11 @@ class far_device final : public devices::device_backend {
 };
 
 /// Memory of the fake device, and a model of its expected content.
-class far_memory {
+class fake_gpu_memory {
  public:
     /// @param user  a port, a DMA engine or a file engine
     template <class User>
-    far_memory(const User& user, const std::shared_ptr<far_device>& device, std::size_t bytes)
+    fake_gpu_memory(const User& user, const std::shared_ptr<fake_gpu>& device, std::size_t bytes)
         : model(bytes), bytes_(bytes), block_(std::make_shared<devices::memory_block>(device))
     {
         block_->at.device = bytes_.data();

@@ -1,4 +1,4 @@
-#include "wires/lane.hpp"
+#include "wires/channel.hpp"
 
 #include <cstring>
 
@@ -24,13 +24,13 @@ constexpr std::uint64_t rounded_up(std::uint64_t position) noexcept
 
 } // namespace
 
-lane_out::lane_out(lane_state& state, std::byte* ring) noexcept
+channel_out::channel_out(channel_state& state, std::byte* ring) noexcept
     : state_(&state), ring_(ring), put_(rounded_up(state.produced.load(std::memory_order_acquire))), published_(put_),
       consumed_(state.consumed.load(std::memory_order_acquire))
 {}
 
 /// Unsigned: positions that make no sense give a large difference, and so no room.
-bool lane_out::has_room(std::uint64_t bytes) noexcept
+bool channel_out::has_room(std::uint64_t bytes) noexcept
 {
     if (put_ + bytes - consumed_ <= ring_bytes)
         return true;
@@ -38,7 +38,7 @@ bool lane_out::has_room(std::uint64_t bytes) noexcept
     return put_ + bytes - consumed_ <= ring_bytes;
 }
 
-bool lane_out::put(std::span<const std::uint8_t> frame) noexcept
+bool channel_out::put(std::span<const std::uint8_t> frame) noexcept
 {
     const std::uint32_t wanted = record_bytes(static_cast<std::uint32_t>(frame.size()));
     const std::uint64_t to_end = ring_bytes - place_in_ring(put_);
@@ -54,7 +54,7 @@ bool lane_out::put(std::span<const std::uint8_t> frame) noexcept
     return true;
 }
 
-bool lane_out::publish() noexcept
+bool channel_out::publish() noexcept
 {
     if (put_ == published_)
         return false;
@@ -63,16 +63,16 @@ bool lane_out::publish() noexcept
     return true;
 }
 
-std::uint64_t lane_out::waiting() const noexcept
+std::uint64_t channel_out::waiting() const noexcept
 {
     return published_ - consumed();
 }
 
-lane_in::lane_in(lane_state& state, std::byte* ring) noexcept
+channel_in::channel_in(channel_state& state, std::byte* ring) noexcept
     : state_(&state), ring_(ring), taken_(state.consumed.load(std::memory_order_relaxed)), produced_(taken_)
 {}
 
-std::span<const std::uint8_t> lane_in::front() noexcept
+std::span<const std::uint8_t> channel_in::front() noexcept
 {
     if (taken_ == produced_)
         produced_ = state_->produced.load(std::memory_order_acquire);
@@ -89,7 +89,7 @@ std::span<const std::uint8_t> lane_in::front() noexcept
 
 /// Reads the record at taken_, and passes over the one that fills the end of the ring. Returns an empty frame if the
 /// record makes no sense.
-std::span<const std::uint8_t> lane_in::read() noexcept
+std::span<const std::uint8_t> channel_in::read() noexcept
 {
     const auto here = [&] { return place_in_ring(taken_); };
     auto bytes_here = [&] {
@@ -115,12 +115,12 @@ std::span<const std::uint8_t> lane_in::read() noexcept
     return {reinterpret_cast<const std::uint8_t*>(ring_ + here() + sizeof(record)), bytes};
 }
 
-void lane_in::pop() noexcept
+void channel_in::pop() noexcept
 {
     taken_ += front_bytes_;
 }
 
-void lane_in::release() noexcept
+void channel_in::release() noexcept
 {
     state_->consumed.store(taken_, std::memory_order_release);
 }

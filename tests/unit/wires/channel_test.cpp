@@ -7,7 +7,7 @@ namespace weftio::test {
 
 namespace {
 
-using wires::lane_in, wires::lane_out, wires::record, wires::ring_bytes, wires::unit_bytes;
+using wires::channel_in, wires::channel_out, wires::record, wires::ring_bytes, wires::unit_bytes;
 
 /// A ring that ends where its memory ends.
 class Lane : public testing::Test {
@@ -24,21 +24,21 @@ class Lane : public testing::Test {
     bool is_passed_over(std::uint64_t position, std::uint32_t bytes, std::uint64_t there)
     {
         forge(position, bytes, there);
-        lane_in in(state, memory.data());
+        channel_in in(state, memory.data());
         const bool none = in.front().empty();
         return none && in.take_damaged() && !in.take_damaged() && state.consumed == position + there &&
                in.front().empty();
     }
 
-    wires::lane_state state{};
+    wires::channel_state state{};
     std::vector<std::byte> memory = std::vector<std::byte>(ring_bytes);
 };
 
 TEST_F(Lane, KeepsFramesOfAnyLengthInOrderHoweverFullItIs)
 {
     dice random(7);
-    lane_out out(state, memory.data());
-    lane_in in(state, memory.data());
+    channel_out out(state, memory.data());
+    channel_in in(state, memory.data());
     std::deque<frame> model;
     std::uint64_t full = 0, number = 0;
     for (unsigned round = 0; round != 300; ++round) {

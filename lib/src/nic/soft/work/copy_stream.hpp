@@ -13,9 +13,9 @@ namespace weftio::nic::soft {
 
 /// Copies between the device's memory and any other memory, in order. The copies that one turn starts are one batch.
 /// Belongs to one engine.
-class copy_lane {
+class copy_stream {
  public:
-    explicit copy_lane(std::shared_ptr<devices::copy_queue> copies) : copies_(std::move(copies)) {}
+    explicit copy_stream(std::shared_ptr<devices::copy_queue> copies) : copies_(std::move(copies)) {}
 
     void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
     {
@@ -39,13 +39,13 @@ class copy_lane {
             copies_->mark(static_cast<std::uint32_t>(++ended_));
     }
     /// Whether all copies of a batch are complete and visible.
-    bool landed(std::uint64_t batch) noexcept
+    bool completed(std::uint64_t batch) noexcept
     {
-        landed_ += copies_->landed() - static_cast<std::uint32_t>(landed_);
-        return batch <= landed_;
+        completed_ += copies_->completed() - static_cast<std::uint32_t>(completed_);
+        return batch <= completed_;
     }
     /// Whether enough batches are in flight: later copies should wait and form a larger batch.
-    bool full() noexcept { return ended_ >= most_under_way && !landed(ended_ + 1 - most_under_way); }
+    bool full() noexcept { return ended_ >= most_under_way && !completed(ended_ + 1 - most_under_way); }
     bool failed() const noexcept { return copies_->failed(); }
     /// Batches that have ended.
     std::uint64_t ended() const noexcept { return ended_; }
@@ -54,11 +54,11 @@ class copy_lane {
     static constexpr std::uint64_t most_under_way = 4;
 
     std::shared_ptr<devices::copy_queue> copies_;
-    bool begun_ = false;       ///< the current batch has copies
-    std::uint64_t ended_ = 0;  ///< batches
-    std::uint64_t landed_ = 0; ///< batches, as last seen
+    bool begun_ = false;          ///< the current batch has copies
+    std::uint64_t ended_ = 0;     ///< batches
+    std::uint64_t completed_ = 0; ///< batches, as last seen
 };
 
-using copy_lanes = by_device<copy_lane>;
+using copy_streams = by_device<copy_stream>;
 
 } // namespace weftio::nic::soft

@@ -1,10 +1,10 @@
-#include "report/histogram.hpp"
+#include "histogram.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-namespace weftio::replay {
+namespace weftio::apps {
 
 namespace {
 
@@ -30,21 +30,25 @@ std::uint64_t upper_edge(std::size_t bucket)
 
 } // namespace
 
-void histogram::record(std::uint64_t value_ns)
+void histogram::record(std::uint64_t value_ns, std::uint64_t count)
 {
     if (records_.empty())
         records_.resize(buckets);
-    ++records_[bucket_of(value_ns)];
-    ++count_;
+    records_[bucket_of(value_ns)] += count;
+    count_ += count;
     max_ = std::max(max_, value_ns);
 }
 
 std::uint64_t histogram::quantile_ns(double share) const noexcept
 {
-    auto wanted = static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count_)));
+    return value_at_rank_ns(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count_))));
+}
+
+std::uint64_t histogram::value_at_rank_ns(std::uint64_t rank) const noexcept
+{
     std::uint64_t seen = 0;
     for (std::size_t bucket = 0; bucket < records_.size(); ++bucket)
-        if (seen += records_[bucket]; seen >= wanted && seen > 0)
+        if (seen += records_[bucket]; seen >= rank && seen > 0)
             return std::min(upper_edge(bucket), max_);
     return max_;
 }
@@ -60,4 +64,4 @@ void histogram::add(const histogram& other)
     max_ = std::max(max_, other.max_);
 }
 
-} // namespace weftio::replay
+} // namespace weftio::apps

@@ -1,4 +1,4 @@
-// The two ends of a lane: the ring of frames from one member to another.
+// The two ends of a channel: the ring of frames from one member to another.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace weftio::wires {
 
 /// The sender's end. The owner maps the ring and keeps it mapped.
-class lane_out {
+class channel_out {
  public:
-    lane_out() = default;
-    /// Goes on where the last sender of this lane has published: what it did not publish is overwritten.
-    lane_out(lane_state& state, std::byte* ring) noexcept;
+    channel_out() = default;
+    /// Goes on where the last sender of this channel has published: what it did not publish is overwritten.
+    channel_out(channel_state& state, std::byte* ring) noexcept;
 
     explicit operator bool() const noexcept { return ring_ != nullptr; }
     /// Copies a frame into the ring; the receiver sees it after publish(). @return false: the ring is full
@@ -30,17 +30,17 @@ class lane_out {
  private:
     bool has_room(std::uint64_t bytes) noexcept;
 
-    lane_state* state_ = nullptr;
+    channel_state* state_ = nullptr;
     std::byte* ring_ = nullptr;
     std::uint64_t put_ = 0, published_ = 0;
     std::uint64_t consumed_ = 0; ///< as last read
 };
 
 /// The receiver's end. It believes nothing that the ring says: a ring that makes no sense is emptied.
-class lane_in {
+class channel_in {
  public:
-    lane_in() = default;
-    lane_in(lane_state& state, std::byte* ring) noexcept;
+    channel_in() = default;
+    channel_in(channel_state& state, std::byte* ring) noexcept;
 
     explicit operator bool() const noexcept { return ring_ != nullptr; }
     /// The oldest frame; empty if there is none. It stays until pop() and release().
@@ -56,7 +56,7 @@ class lane_in {
  private:
     std::span<const std::uint8_t> read() noexcept;
 
-    lane_state* state_ = nullptr;
+    channel_state* state_ = nullptr;
     std::byte* ring_ = nullptr;
     std::uint64_t taken_ = 0;
     std::uint64_t produced_ = 0;    ///< as last read

@@ -18,19 +18,19 @@
 namespace weftio::fuzz {
 
 /// While an object exists, the system calls are faked. One thread.
-class played_system {
+class fake_system {
  public:
     /// @param answers  bits: a file exists, is regular, is writable; an interface exists; raw sockets are permitted;
     ///                 /dev/net/tun exists
     /// @param file     content of every file
-    played_system(std::uint8_t answers, const std::uint8_t* file, std::size_t bytes)
+    fake_system(std::uint8_t answers, const std::uint8_t* file, std::size_t bytes)
         : answers_(answers), file_(file), bytes_(bytes)
     {
         playing = this;
     }
-    played_system(const played_system&) = delete;
-    played_system& operator=(const played_system&) = delete;
-    ~played_system() { playing = nullptr; }
+    fake_system(const fake_system&) = delete;
+    fake_system& operator=(const fake_system&) = delete;
+    ~fake_system() { playing = nullptr; }
 
     std::FILE* open(const char* mode) const
     {
@@ -52,7 +52,7 @@ class played_system {
     int raw_socket() const { return yes(raw) ? ::open("/dev/null", O_RDONLY | O_CLOEXEC) : refused(); }
     int tap_access() const { return yes(tun) ? 0 : refused(); }
 
-    static inline const played_system* playing = nullptr;
+    static inline const fake_system* playing = nullptr;
 
  private:
     enum answer : std::uint8_t { there = 1, regular = 2, writable = 4, interface = 8, raw = 16, tun = 32 };
@@ -82,33 +82,33 @@ int __real_access(const char*, int);
 
 std::FILE* __wrap_fopen(const char* path, const char* mode)
 {
-    auto* system = weftio::fuzz::played_system::playing;
+    auto* system = weftio::fuzz::fake_system::playing;
     return system ? system->open(mode) : __real_fopen(path, mode);
 }
 int __wrap_stat(const char* path, struct stat* to)
 {
-    auto* system = weftio::fuzz::played_system::playing;
+    auto* system = weftio::fuzz::fake_system::playing;
     return system ? system->status(to) : __real_stat(path, to);
 }
 unsigned __wrap_if_nametoindex(const char* name)
 {
-    auto* system = weftio::fuzz::played_system::playing;
+    auto* system = weftio::fuzz::fake_system::playing;
     return system ? system->interface_index() : __real_if_nametoindex(name);
 }
 int __wrap_socket(int domain, int type, int protocol)
 {
-    auto* system = weftio::fuzz::played_system::playing;
+    auto* system = weftio::fuzz::fake_system::playing;
     return system ? system->raw_socket() : __real_socket(domain, type, protocol);
 }
 int __wrap_access(const char* path, int mode)
 {
-    auto* system = weftio::fuzz::played_system::playing;
+    auto* system = weftio::fuzz::fake_system::playing;
     return system ? system->tap_access() : __real_access(path, mode);
 }
 }
 // NOLINTEND(bugprone-reserved-identifier)
 
-inline std::FILE* weftio::fuzz::played_system::real_open(const char* path, const char* mode)
+inline std::FILE* weftio::fuzz::fake_system::real_open(const char* path, const char* mode)
 {
     return __real_fopen(path, mode);
 }

@@ -9,17 +9,17 @@
 
 #include "devices/backend.hpp"
 #include "nic/soft/work/by_device.hpp"
-#include "nic/soft/work/copy_lane.hpp"
+#include "nic/soft/work/copy_stream.hpp"
 
 namespace weftio::nic::soft {
 
 /// The copy engine of one device, and its staging slots in host memory. Belongs to one engine.
-class file_lane {
+class staging_stream {
  public:
     static constexpr std::uint32_t slots = 32, slot_bytes = 256 * 1024;
 
     /// @param memory  slots x slot_bytes, accessible by the CPU and the copy engine
-    file_lane(std::shared_ptr<devices::copy_queue> copies, std::shared_ptr<const devices::memory_block> memory)
+    staging_stream(std::shared_ptr<devices::copy_queue> copies, std::shared_ptr<const devices::memory_block> memory)
         : memory_(std::move(memory)), copies_(std::move(copies))
     {
         for (std::uint32_t slot = slots; slot-- > 0;)
@@ -36,15 +36,15 @@ class file_lane {
         return slot;
     }
     void give_back(std::byte* slot) noexcept { free_.push_back(slot); } // the capacity was reserved by the constructor
-    copy_lane& copies() noexcept { return copies_; }
+    copy_stream& copies() noexcept { return copies_; }
     void end_batch() noexcept { copies_.end_batch(); }
 
  private:
     const std::shared_ptr<const devices::memory_block> memory_;
     std::vector<std::byte*> free_;
-    copy_lane copies_; ///< declared last: its copies end before the memory goes
+    copy_stream copies_; ///< declared last: its copies end before the memory goes
 };
 
-using file_lanes = by_device<file_lane>;
+using staging_streams = by_device<staging_stream>;
 
 } // namespace weftio::nic::soft

@@ -1,4 +1,4 @@
-#include "nic/soft/send/pull_lane.hpp"
+#include "nic/soft/send/pull_stream.hpp"
 
 #include <rte_mbuf_dyn.h>
 
@@ -22,23 +22,23 @@ std::size_t distance(const std::byte* first, const std::byte* second) noexcept
 
 } // namespace
 
-pull_lane::pull_lane(std::shared_ptr<devices::copy_queue> copies, frame_memory_list memory, send_pool& pool)
-    : memory_(std::move(memory)), pool_(pool), slots_(slots), headers_(pool.make(slots)), lane_(std::move(copies))
+pull_stream::pull_stream(std::shared_ptr<devices::copy_queue> copies, frame_memory_list memory, send_pool& pool)
+    : memory_(std::move(memory)), pool_(pool), slots_(slots), headers_(pool.make(slots)), stream_(std::move(copies))
 {}
 
 /// Drivers may hold frames until the port's device is closed, so the pool keeps headers and memory.
-pull_lane::~pull_lane()
+pull_stream::~pull_stream()
 {
     pool_.take(std::move(headers_), slots);
     pool_.keep(std::move(memory_));
 }
 
-bool pull_lane::is_free(std::uint32_t number) noexcept
+bool pull_stream::is_free(std::uint32_t number) noexcept
 {
-    return headers_[number].returned() && (slots_[number].batch == 0 || lane_.landed(slots_[number].batch));
+    return headers_[number].returned() && (slots_[number].batch == 0 || stream_.completed(slots_[number].batch));
 }
 
-std::uint32_t pull_lane::free_slots() noexcept
+std::uint32_t pull_stream::free_slots() noexcept
 {
     std::uint32_t count = 0;
     for (std::uint32_t number = 0; number != slots; ++number)
@@ -46,9 +46,9 @@ std::uint32_t pull_lane::free_slots() noexcept
     return count;
 }
 
-rte_mbuf* pull_lane::begin(std::uint32_t bytes) noexcept
+rte_mbuf* pull_stream::begin(std::uint32_t bytes) noexcept
 {
-    for (std::uint32_t looked = 0; looked != slots; ++looked) {
+    for (std::uint32_t tried = 0; tried != slots; ++tried) {
         const std::uint32_t number = next_;
         next_ = (next_ + 1) % slots;
         if (!is_free(number))
@@ -59,7 +59,7 @@ rte_mbuf* pull_lane::begin(std::uint32_t bytes) noexcept
     return nullptr;
 }
 
-void pull_lane::bring(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
+void pull_stream::bring(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
 {
     if (!joins(to, from, bytes)) {
         start_run();
@@ -71,7 +71,7 @@ void pull_lane::bring(std::byte* to, const std::byte* from, std::size_t bytes) n
 }
 
 /// Whether these bytes continue the run as its next row.
-bool pull_lane::joins(const std::byte* to, const std::byte* from, std::size_t bytes) const noexcept
+bool pull_stream::joins(const std::byte* to, const std::byte* from, std::size_t bytes) const noexcept
 {
     constexpr std::size_t most_stride = 1 << 20;
     const auto& shape = run_.shape;
@@ -81,44 +81,44 @@ bool pull_lane::joins(const std::byte* to, const std::byte* from, std::size_t by
     return shape.count == 1 ? apart >= bytes && apart <= most_stride : apart == shape.count * shape.from_stride;
 }
 
-void pull_lane::start_run() noexcept
+void pull_stream::start_run() noexcept
 {
     if (run_.shape.count == 1)
-        lane_.copy(run_.to, run_.from, run_.shape.bytes);
+        stream_.copy(run_.to, run_.from, run_.shape.bytes);
     else if (run_.shape.count != 0)
-        lane_.copy(run_.to, run_.from, run_.shape);
+        stream_.copy(run_.to, run_.from, run_.shape);
     run_ = {};
 }
 
-void pull_lane::end_batch() noexcept
+void pull_stream::end_batch() noexcept
 {
     start_run();
-    lane_.end_batch();
+    stream_.end_batch();
 }
 
-bool pull_lane::is_here(const rte_mbuf& frame) const noexcept
+bool pull_stream::is_here(const rte_mbuf& frame) const noexcept
 {
     const auto* head = reinterpret_cast<const send_header*>(&frame); // the mbuf is the first member of its header
     return !std::less<>()(head, &headers_[0]) && std::less<>()(head, &headers_[0] + slots);
 }
 
-pull_lane::slot& pull_lane::slot_of(const rte_mbuf& frame) noexcept
+pull_stream::slot& pull_stream::slot_of(const rte_mbuf& frame) noexcept
 {
     return slots_[static_cast<std::size_t>(reinterpret_cast<const send_header*>(&frame) - &headers_[0])];
 }
 
-void pull_lane::end(const rte_mbuf& frame, std::uint32_t bytes, std::uint8_t cs_flags) noexcept
+void pull_stream::end(const rte_mbuf& frame, std::uint32_t bytes, std::uint8_t cs_flags) noexcept
 {
-    slot_of(frame) = {.batch = lane_.batch(), .bytes = bytes, .cs_flags = cs_flags};
+    slot_of(frame) = {.batch = stream_.batch(), .bytes = bytes, .cs_flags = cs_flags};
 }
 
-rte_mbuf* pull_lane::whole(rte_mbuf* frame, const dpdk::wire& wire) noexcept
+rte_mbuf* pull_stream::whole(rte_mbuf* frame, const dpdk::wire& wire) noexcept
 {
     if (!is_here(*frame))
         return frame;
     slot& slot = slot_of(*frame);
     if (slot.batch != 0) {
-        if (!lane_.landed(slot.batch))
+        if (!stream_.completed(slot.batch))
             return nullptr;
         slot.batch = 0;
         net::fill_checksums({reinterpret_cast<std::uint8_t*>(bytes_of(*frame)), slot.bytes},

@@ -22,21 +22,21 @@ struct sent_state {
     std::uint8_t vendor = 0;
 };
 
-class played_pair {
+class fake_pair {
  public:
     static constexpr std::uint32_t receive_segments = 2;
 
-    explicit played_pair(const port& port, std::uint32_t depth = 64, std::uint32_t receive_depth = 64,
-                         protection_domain domain = {})
+    explicit fake_pair(const port& port, std::uint32_t depth = 64, std::uint32_t receive_depth = 64,
+                       protection_domain domain = {})
         : send_words_(depth * 16), receive_words_(receive_depth * receive_segments * 4), received_(receive_depth),
           depth_(depth), domain_(domain)
     {
         freshen();
         queue_ = software_nic(port).make_rdma_queue(rings());
     }
-    played_pair(const played_pair&) = delete;
-    played_pair& operator=(const played_pair&) = delete;
-    ~played_pair() { close(); }
+    fake_pair(const fake_pair&) = delete;
+    fake_pair& operator=(const fake_pair&) = delete;
+    ~fake_pair() { close(); }
 
     void close()
     {
@@ -113,7 +113,7 @@ class played_pair {
                 static_cast<std::uint8_t>(error >> 8)};
     }
     /// The next failure that was reported to the host; syndrome 0: none.
-    nic::send_outcome told() const
+    nic::send_outcome reported() const
     {
         nic::send_outcome outcome;
         queue_->next(outcome);
