@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
 #include <rte_memory.h>
@@ -243,9 +244,11 @@ class environment {
     environment() = default;
     environment(const environment&) = delete;
     environment& operator=(const environment&) = delete;
+    /// Our ports are closed. Those that are left belong to others, such as another copy of this library, whose engines
+    /// may run until the process ends.
     ~environment()
     {
-        if (runs_ && maker_.may_end())
+        if (runs_ && maker_.may_end() && rte_eth_dev_count_total() == 0)
             rte_eal_cleanup();
     }
 

@@ -6,7 +6,9 @@
 #include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 
+#include <atomic>
 #include <bitset>
+#include <string>
 #include <string_view>
 
 #include "core/log.hpp"
@@ -16,14 +18,19 @@ namespace weftio::dpdk {
 
 namespace {
 
-constexpr const char* driver_name = "weftio";
+/// The name of the mempool driver. Each copy of this library in a process has its own, as it calls its own functions.
+const std::string& driver_name()
+{
+    static const std::string name = fmt::format("weftio_{}", static_cast<const void*>(&name));
+    return name;
+}
 
 using ops_flags = std::bitset<RTE_MEMPOOL_MAX_OPS_IDX>;
 
 rte_mempool_ops our_operations()
 {
     rte_mempool_ops ours{};
-    fmt::format_to_n(ours.name, sizeof ours.name - 1, "{}", driver_name);
+    fmt::format_to_n(ours.name, sizeof ours.name - 1, "{}", driver_name());
     ours.alloc = [](rte_mempool*) { return 0; };
     ours.free = [](rte_mempool*) {};
     ours.get_count = [](const rte_mempool*) { return 0U; };
@@ -100,7 +107,7 @@ rte_mempool* make_objectless_pool(const std::string& name, mbuf_source& source, 
     [[maybe_unused]] static const bool registered = (register_driver(), true);
     rte_mempool* pool = rte_mempool_create_empty(name.c_str(), 1, sizeof(rte_mbuf), 0, sizeof(rte_pktmbuf_pool_private),
                                                  SOCKET_ID_ANY, 0);
-    if (!pool || rte_mempool_set_ops_byname(pool, driver_name, &source) != 0) {
+    if (!pool || rte_mempool_set_ops_byname(pool, driver_name().c_str(), &source) != 0) {
         int reason = rte_errno;
         rte_mempool_free(pool);
         throw error(errc::out_of_memory,
@@ -111,6 +118,16 @@ rte_mempool* make_objectless_pool(const std::string& name, mbuf_source& source, 
     room.mbuf_data_room_size = room_bytes;
     rte_pktmbuf_pool_init(pool, &room);
     return pool;
+}
+
+unsigned next_pool_number(std::string_view kind)
+{
+    static std::atomic<unsigned> last{0};
+    unsigned number = 0;
+    do
+        number = last.fetch_add(1);
+    while (rte_mempool_lookup(fmt::format("{}{}", kind, number).c_str()));
+    return number;
 }
 
 } // namespace weftio::dpdk

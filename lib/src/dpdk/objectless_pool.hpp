@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 struct rte_mbuf;
 struct rte_mempool;
@@ -30,5 +31,9 @@ class mbuf_source {
 /// full, it replaces a driver that no pool uses; the process can then make no more pools of that driver. Throws
 /// weftio::error errc::out_of_memory.
 rte_mempool* make_objectless_pool(const std::string& name, mbuf_source& source, std::uint16_t room_bytes);
+
+/// A number for the name of a pool: no pool is named `kind` followed by it. Another copy of this library in the process,
+/// as in a plug-in, has pools with such names, too. Thread-safe within this copy.
+unsigned next_pool_number(std::string_view kind);
 
 } // namespace weftio::dpdk

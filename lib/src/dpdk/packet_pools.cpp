@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <memory>
 #include <new>
@@ -30,18 +29,6 @@ constexpr unsigned copy_mbufs = 511; // for frames that cannot be sent from wher
 // More than a NIC driver's ring has entries, because the driver may keep a full ring of sent mbufs.
 constexpr unsigned nic_copy_mbufs = 1023;
 constexpr const char* counts_buffers = "net_af_xdp";
-
-/// A number for the names of pools. The port number would not do: pools can outlive the port, whose number is then
-/// reused.
-unsigned next_pool_number()
-{
-    static std::atomic<unsigned> last{0};
-    unsigned number = 0;
-    do
-        number = last.fetch_add(1);
-    while (rte_mempool_lookup(fmt::format("weftio_rx_{}", number).c_str())); // taken by another copy of this library
-    return number;
-}
 
 /// Makes a pool for AF_XDP in which each object, header included, takes a page. Linux lets an AF_XDP socket fill only
 /// as many different buffers as its memory has pages; beyond that nothing arrives any more (seen on 6.18 with DPDK
@@ -110,7 +97,8 @@ bool packet_pools::make(const std::string& driver, const need& need)
     const auto room = static_cast<std::uint16_t>(std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, need.frame_bytes));
     const unsigned few = room > RTE_MBUF_DEFAULT_DATAROOM && takes_slots ? long_mbufs : few_mbufs;
     const unsigned mbufs = of_all(takes_slots || need.holds_none ? few : pool_mbufs, need.queues);
-    const unsigned number = next_pool_number();
+    // The port number would not do: pools can outlive the port, whose number is then reused.
+    const unsigned number = next_pool_number("weftio_rx_");
     const std::string name = fmt::format("weftio_rx_{}", number);
     own_ = driver == counts_buffers
                ? make_paged_pool(name, mbufs, need.socket)

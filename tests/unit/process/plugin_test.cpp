@@ -2,9 +2,11 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "plugin/plugin.hpp"
 #include "scene.hpp"
@@ -12,6 +14,7 @@
 
 namespace {
 
+using namespace std::chrono_literals;
 using weftio::test::ends_well, weftio::test::scene, weftio::test::scene_argument, weftio::test::stage;
 
 class plugin {
@@ -63,6 +66,9 @@ const scene three_copies("three_copies", [] {
         return 2;
     if (!a.survives_unmapped_memory() || !b.survives_unmapped_memory())
         return 4;
+    std::this_thread::sleep_for(2500ms); // each has put its handler in front again and again
+    if (!a.survives_unmapped_memory() || !b.survives_unmapped_memory())
+        return 6;
     a.close();
     return own.send(40) && b.sends() ? 3 : 5;
 });

@@ -141,7 +141,7 @@ TEST(UtcClock, SlewsNoFasterThan500PpmWhenTheSystemClockIsStepped)
 TEST(UtcClock, GoesOnWithTheSystemClockAfterASuspension)
 {
     for (const bool restarts : {false, true}) {
-        played_time time(30e-6);
+        fake_time time(30e-6);
         time.run(20);
         time.suspend(3600, restarts ? 1000 : time.ticks());
         EXPECT_LE(std::abs(time.offset_ns()), 1000) << restarts;
@@ -157,7 +157,7 @@ TEST(UtcClock, GoesOnWithTheSystemClockAfterASuspension)
 /// The system clock was set back before, and is still behind.
 TEST(UtcClock, NeverGoesBackAfterASuspension)
 {
-    played_time time(30e-6);
+    fake_time time(30e-6);
     time.run(20);
     time.step(-5'000'000'000);
     time.suspend(2, 1000);

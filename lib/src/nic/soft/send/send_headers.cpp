@@ -69,10 +69,9 @@ send_pool::~send_pool()
 
 std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
 {
-    static std::atomic<unsigned> made{0};
     if (!contents_->pool)
-        contents_->pool =
-            dpdk::make_objectless_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), *own_frames::source, UINT16_MAX);
+        contents_->pool = dpdk::make_objectless_pool(fmt::format("weftio_tx_{}", dpdk::next_pool_number("weftio_tx_")),
+                                                     *own_frames::source, UINT16_MAX);
     forget_returned();
     contents_->headers.reserve(contents_->headers.size() + queues_ + 1);
     std::unique_ptr<send_header[]> headers(new send_header[depth]);
