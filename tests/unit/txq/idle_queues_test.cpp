@@ -56,7 +56,7 @@ class IdleQueues : public testing::Test {
     /// Until each record has been looked at, and the driver is done.
     std::vector<bytes> poll_all()
     {
-        for (std::uint32_t looked = 0; looked < queues; looked += work_list::polls_when_busy)
+        for (std::uint32_t turn = 0; turn < queues * work_list::busy_turns_per_commit_poll; ++turn)
             port_.get().turn();
         auto taken = port_.take();
         port_.get().turn();
@@ -76,7 +76,7 @@ TEST_F(IdleQueues, ThatCommitWithoutAPushAreNotAllFoundInATurn)
     for (std::uint32_t number = 0; number < queues; ++number)
         commit(queues_[number], number);
     EXPECT_EQ(port_.get().turn(), work_list::polls_when_idle);
-    EXPECT_EQ(port_.get().turn(), work_list::polls_when_busy);
+    EXPECT_LE(port_.get().turn(), 1U);
     EXPECT_EQ(poll_all().size(), queues);
 }
 

@@ -12,6 +12,7 @@ namespace weftio::nic::soft {
 void work_list::poll_for_work(bool busy) noexcept
 {
     poll_doorbells(!busy);
+    poll_commits(busy);
     const std::size_t most = busy ? polls_when_busy : polls_when_idle;
     for (std::size_t left = std::min(most, asleep_.size() + doorbells_.size()); left != 0; --left) {
         if (asleep_.empty() && asleep_at_doorbells_ == 0)
@@ -22,6 +23,17 @@ void work_list::poll_for_work(bool busy) noexcept
             poll_one(asleep_[last_polled_], sweep);
         else
             poll_one(*doorbells_[last_polled_ - asleep_.size()], sweep);
+    }
+}
+
+/// Finds commits without a push.
+void work_list::poll_commits(bool busy) noexcept
+{
+    if (busy && ++busy_turns_ % busy_turns_per_commit_poll != 0)
+        return;
+    for (std::size_t left = busy ? 1 : polls_when_idle; left != 0 && !at_bells_.empty(); --left) {
+        last_commit_polled_ = last_commit_polled_ + 1 < at_bells_.size() ? last_commit_polled_ + 1 : 0;
+        poll_one(at_bells_[last_commit_polled_], ++polls_ % polls_per_wake == 0);
     }
 }
 
@@ -206,7 +218,7 @@ void work_list::wake(std::uint32_t number) noexcept
         return;
     slot& slot = slot_of(number);
     const std::uint32_t at = std::exchange(slot.asleep, nowhere);
-    std::vector<asleep>& those = slot.at_doorbell ? slot.rung_by->sleepers : asleep_;
+    std::vector<asleep>& those = sleepers_with(slot);
     asleep_at_doorbells_ -= slot.at_doorbell;
     slot.at_doorbell = false;
     unwatch(number, slot);
@@ -215,6 +227,14 @@ void work_list::wake(std::uint32_t number) noexcept
     if (at < those.size())
         slot_of(those[at].number).asleep = at;
     awake_.push_back({number, 0});
+}
+
+/// The list that a sleeping queue is in.
+std::vector<work_list::asleep>& work_list::sleepers_with(const slot& of) noexcept
+{
+    if (of.at_doorbell)
+        return of.rung_by->sleepers;
+    return of.watched ? at_bells_ : asleep_;
 }
 
 void work_list::watch(std::uint32_t number, slot& of, const work_queue::watched& record) noexcept
@@ -247,10 +267,10 @@ void work_list::lay_down(std::size_t at) noexcept
     }
     awake_[at] = awake_.back();
     awake_.pop_back();
-    std::vector<asleep>& those = by_doorbell ? slot.rung_by->sleepers : asleep_;
-    slot.asleep = static_cast<std::uint32_t>(those.size());
     slot.at_doorbell = by_doorbell;
     asleep_at_doorbells_ += by_doorbell;
+    std::vector<asleep>& those = sleepers_with(slot);
+    slot.asleep = static_cast<std::uint32_t>(those.size());
     those.push_back({word, seen, number});
 }
 
@@ -275,6 +295,7 @@ void work_list::reserve(std::uint32_t number, const tx_ring& ring)
         slots_.resize(number - first_ + 1);
     awake_.reserve(slots_.size()); // so that queues wake and sleep without allocating
     asleep_.reserve(slots_.size());
+    at_bells_.reserve(slots_.size());
     std::rotate(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(line_begin_), line_.end());
     line_begin_ = 0;
     line_.resize(slots_.size());

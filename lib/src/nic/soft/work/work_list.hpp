@@ -19,10 +19,12 @@ class work_list {
     /// @param first  the lowest number that a queue can have
     explicit work_list(std::uint32_t first = 1) noexcept : first_(first) {}
 
-    /// Doorbell records of sleeping queues polled per turn, for commits without a push; a queue that was pushed is found
-    /// by its doorbell. Few in a busy turn, because 4,096 idle queues must not slow a busy one. More after a turn that
-    /// moved nothing, because such an engine may sleep between turns.
-    static constexpr std::uint32_t polls_when_busy = 1, polls_when_idle = 64;
+    /// Doorbell words outside of a page, and records of sleeping queues that no doorbell wakes, polled per turn. Few in a
+    /// busy turn, because idle queues must not slow a busy one. More after a turn that moved nothing, because such an
+    /// engine may sleep between turns.
+    static constexpr std::uint32_t polls_when_busy = 4, polls_when_idle = 64;
+    /// Busy turns to a poll of a record of a queue that a doorbell wakes, for commits without a push.
+    static constexpr std::uint32_t busy_turns_per_commit_poll = 4;
     /// After this many turns without work a queue sleeps: only its doorbell record is polled.
     static constexpr std::uint32_t turns_awake = 256;
     /// A sleeping queue has one turn after this many polls, for work that its doorbell record does not show.
@@ -80,7 +82,10 @@ class work_list {
         return has_slot(number) ? slots_[number - first_].queue.get() : nullptr;
     }
     /// The number of queues.
-    std::size_t in_use() const noexcept { return awake_.size() + asleep_.size() + asleep_at_doorbells_ + deferred_; }
+    std::size_t in_use() const noexcept
+    {
+        return awake_.size() + asleep_.size() + at_bells_.size() + asleep_at_doorbells_ + deferred_;
+    }
     bool empty() const noexcept { return in_use() == 0; }
 
  private:
@@ -100,11 +105,11 @@ class work_list {
     };
     struct slot {
         std::unique_ptr<work_queue> queue;
-        std::uint32_t asleep = nowhere; ///< index in asleep_, or in the sleepers of its doorbell; nowhere: it is awake
+        std::uint32_t asleep = nowhere; ///< index in sleepers_with(); nowhere: it is awake
         bool at_doorbell = false;       ///< it is in the sleepers of its doorbell
         shared_doorbell* rung_by = nullptr;
         page_word bell{};     ///< its word in a doorbell page
-        bool watched = false; ///< it sleeps, and bells_ watches its word
+        bool watched = false; ///< bells_ watches its word; it is in at_bells_
         bool paused = false;
         bool deferred = false; ///< it is in neither awake_ nor asleep_
         bool listed = false;   ///< its number is in line_; if it is not deferred, it was recalled
@@ -117,6 +122,8 @@ class work_list {
     void poll_one(const asleep& queue, bool sweep) noexcept;
     void poll_one(const shared_doorbell& at, bool sweep) noexcept;
     void poll_doorbells(bool all) noexcept;
+    void poll_commits(bool busy) noexcept;
+    std::vector<asleep>& sleepers_with(const slot& of) noexcept;
     void wake_for_a_turn(std::uint32_t number) noexcept;
     shared_doorbell& doorbell_at(const doorbell_words& words);
     void leave_doorbell(slot& of) noexcept;
@@ -143,12 +150,14 @@ class work_list {
     const std::uint32_t first_;
     std::vector<slot> slots_; ///< by number - first_
     std::vector<awake> awake_;
-    std::vector<asleep> asleep_;
+    std::vector<asleep> asleep_, at_bells_;
     std::vector<std::unique_ptr<shared_doorbell>> doorbells_;
     doorbell_watch bells_;
     std::size_t asleep_at_doorbells_ = 0;
-    std::size_t last_polled_ = 0; ///< what was polled last: an index in asleep_ followed by doorbells_
-    std::uint32_t polls_ = 0;     ///< polls since a sleeping queue had a turn
+    std::size_t last_polled_ = 0;        ///< what was polled last: an index in asleep_ followed by doorbells_
+    std::size_t last_commit_polled_ = 0; ///< index in at_bells_
+    std::uint32_t busy_turns_ = 0;
+    std::uint32_t polls_ = 0; ///< polls since a sleeping queue had a turn
     bool defers_ = false;
     std::vector<std::uint32_t> line_;          ///< numbers of deferred queues: a ring
     std::size_t line_begin_ = 0, in_line_ = 0; ///< in line_: index of the first, and how many
