@@ -215,7 +215,7 @@ check_closing() {
 }
 check_unplugging() {
     local planned sent not_sent crossed
-    check_has "$1: who sends on a NIC that is unplugged is told" "the port has gone" "$(words_of 'weftio-replay.*--loop')"
+    check_has "$1: who sends on a NIC that is unplugged is told" "the port is gone" "$(words_of 'weftio-replay.*--loop')"
     { read -r planned && read -r sent && read -r not_sent; } < <(sed -n 's/^ *"\(planned\|sent\|not_sent\)": \([0-9]*\),.*/\2/p' "$work/words")
     check "$1: no frame is unaccounted for" "$planned" $((sent + not_sent))
     crossed=$(($(frames frame frame.number "$work/wire2.pcap" | wc -l) - half2))

@@ -87,7 +87,7 @@ start --listen 127.0.0.1:0 -n null
 port=$(grep -o 'TCP port [0-9]*' "$work/server" | tr -dc 0-9)
 refused 4 "the peer has closed the connection; look at the peer" --connect "127.0.0.1:$port" -n null
 ended "no way between them" 1
-check_has "no way between them: sentence" "the peer has not acknowledged it, as often as the queue was to try" "$(cat "$work/words")"
+check_has "no way between them: sentence" "no acknowledgment after retry_count retries" "$(cat "$work/words")"
 check "no way between them: what came" "Server: buffer 0, piece 0: nothing with immediate value 0, bytes of 0x00: not what was sent" \
     "$(grep ^Server "$work/server" | head -1)"
 

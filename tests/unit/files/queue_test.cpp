@@ -153,9 +153,9 @@ TEST_P(FileQueue, MemoryThatAnEntryMayNotUseIsRefused)
     outside.address += bytes - 50;
     const std::vector<std::pair<weftio_dev_buf, const char*>> cases{
         {unknown, "no memory region has that key"},
-        {outside, "bytes lie outside the key's memory region"},
+        {outside, "the address range exceeds the key's memory region"},
         {read_only.buffer(), "lacks access::local_write"},
-        {others.buffer(), "is of another protection domain"}};
+        {others.buffer(), "in different protection domains"}};
     for (const auto& [buffer, words] : cases) {
         ASSERT_EQ(weftio_dev_file_read(handle(), one->key(), 0, buffer, 0, 100, 0), WEFTIO_DEV_OK);
         EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
@@ -178,9 +178,9 @@ TEST_P(FileQueue, MalformedEntriesAreRefused)
         queue->reset();
     };
     spoil(0, 0xffffff00, 0x2f, "unknown opcode");
-    spoil(1, 0xffffff00, 4, "size does not fit");
-    spoil(8, 0, WEFTIO_INLINE_SEGMENT | 4u, "a segment that this opcode does not take");
-    spoil(0, 0xffffff00, WEFTIO_OPCODE_FILE_SYNC, "size does not fit");
+    spoil(1, 0xffffff00, 4, "size does not match");
+    spoil(8, 0, WEFTIO_INLINE_SEGMENT | 4u, "a segment that its opcode does not accept");
+    spoil(0, 0xffffff00, WEFTIO_OPCODE_FILE_SYNC, "size does not match");
 }
 
 TEST_P(FileQueue, WhatTheSystemRefusesIsToldWithItsErrno)

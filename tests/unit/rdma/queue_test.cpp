@@ -142,7 +142,7 @@ TEST_P(RdmaQueue, TellsBothHostsWhyAPeerWasRefused)
     too_long.address += public_pair::memory_bytes - 7;
     const std::vector<std::pair<weftio_dev_remote, const char*>> cases{
         {no_key, "no memory region has that key"},
-        {too_long, "bytes lie outside the key's memory region"},
+        {too_long, "the address range exceeds the key's memory region"},
         {remote_region::of(readable.region).on_device(), "the key's memory region lacks access::remote_write"}};
     for (const auto& [peer, why] : cases) {
         ends.reset();
@@ -331,7 +331,7 @@ TEST(RdmaQueueOptions, SayWhatThePeerMayAskFor)
     ASSERT_EQ(weftio_dev_rdma_write_value(rdma, ends.remote(1), 0, 1, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_QUEUE_ERROR);
     EXPECT_EQ(ends.memory(1).copy(), before);
-    EXPECT_THAT(told.first(1).text, HasSubstr("this queue does not give the peer access::remote_write"));
+    EXPECT_THAT(told.first(1).text, HasSubstr("the queue's rights lack access::remote_write"));
 }
 
 TEST(RdmaQueueOptions, OfAnUnreliableQueueAllowNoReads)
@@ -348,7 +348,7 @@ TEST(RdmaQueueOptions, OfAnUnreliableQueueAllowNoReads)
     told_failures told(ends);
     ASSERT_EQ(weftio_dev_rdma_read(rdma, ends.remote(1), 0, ends.buffer(0), 0, 8, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_QUEUE_ERROR);
-    EXPECT_THAT(told.first(0).text, HasSubstr("unreliable (UC), which has neither reads nor atomics"));
+    EXPECT_THAT(told.first(0).text, HasSubstr("an unreliable queue pair (UC) has no READs and no atomics"));
 }
 
 TEST(RdmaQueueOptions, ThatNoQueueHasAreRefusedWithTheirValue)

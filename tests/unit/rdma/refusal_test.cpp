@@ -379,8 +379,8 @@ TEST_F(RdmaRefusal, TellsTheHostWhoseMemoryAndWhy)
                                                "region has that key",
                                                far.address())},
         {readable.far(0), "the key's memory region lacks access::remote_write"},
-        {apart.far(0), "of another protection domain"},
-        {far.far(two_ends::memory_bytes - 7), "bytes lie outside the key's memory region"}};
+        {apart.far(0), "in different protection domains"},
+        {far.far(two_ends::memory_bytes - 7), "the address range exceeds the key's memory region"}};
     for (const auto& [where, words] : cases) {
         ends.connect();
         run(WEFTIO_OPCODE_RDMA_WRITE, {where, near.local(0, 8)});
