@@ -26,7 +26,7 @@ check_has "no configuration: sentence" "none.json: cannot read the configuration
 echo '{"properties": {"use_poll_mode": 1}}' >wrong.json
 CUFILE_ENV_PATH_JSON=$work/wrong.json expect 1 --check
 check "a wrong value: one sentence" \
-    "weftio: $work/wrong.json:1: properties.use_poll_mode: a whole number where true or false should stand" "$(cat err)"
+    "weftio: $work/wrong.json:1: properties.use_poll_mode: a whole number instead of true or false" "$(cat err)"
 expect 0 --check "$work"
 check "the sections of gdscheck, in order" "ENVIRONMENT DRIVER_CONFIGURATION CUFILE_CONFIGURATION GPU_INFO PLATFORM ROUTING " \
     "$(grep -E '^[A-Z ]+$' out | tr ' \n' '_ ')"
@@ -50,7 +50,7 @@ echo '{"properties": {"force_compat_mode": true}}' >compat.json
 expect 0 --check --config compat.json "$work"
 check_has "force_compat_mode: POSIX" "posix: any file system, any memory" "$(grep 'way for memory of the host' out)"
 WEFTIO_CUFILE_LIBRARY=/none/libcufile.so.0 expect 0 --check "$work"
-check_has "NVIDIA's library that is asked for is not there: why" "/none/libcufile.so.0: does not open" \
+check_has "NVIDIA's library that is asked for is not there: why" "/none/libcufile.so.0: cannot be loaded" \
     "$(grep -A3 "NVIDIA's libcufile.so.0" out)"
 check_has "NVIDIA's library is not there: staged" "way for memory of a GPU" "$(grep -E 'of a GPU +(uring|posix): ' out)"
 

@@ -64,10 +64,10 @@ server=
 { wait $client; } 2>/dev/null
 check "the server is killed: the client's exit status" 4 $?
 client=
-check_has "the server is killed: the client's sentence" "the peer has closed the connection; look at the peer" "$(tail -1 "$work/client")"
+check_has "the server is killed: the client's sentence" "the peer closed the connection; check the peer" "$(tail -1 "$work/client")"
 check "the server is killed: nothing is left" "" "$(ls /dev/shm | grep -F "$wire")"
 
 said=$("$sample" -n wire:a/b 2>&1)
 check "a name with a slash: exit status" 4 $?
-check_has "a name with a slash: sentence" "port wire:a/b: the name of a wire has letters, digits and . _ - only" "$said"
+check_has "a name with a slash: sentence" "port wire:a/b: a wire's name may have only letters, digits and . _ -" "$said"
 finish

@@ -68,10 +68,11 @@ bool take_unused_place()
         }
     rte_spinlock_unlock(&rte_mempool_ops_table.sl);
     if (!before.empty())
-        core::log(log_level::info,
-                  fmt::format("weftio: DPDK's table of mempool drivers is full ({} places); took that of {}, "
-                              "which no pool uses",
-                              RTE_MEMPOOL_MAX_OPS_IDX, before));
+        core::log(
+            log_level::info,
+            fmt::format(
+                "weftio: DPDK's table of mempool drivers is full ({} entries); replaced driver {}, which no pool uses",
+                RTE_MEMPOOL_MAX_OPS_IDX, before));
     return !before.empty();
 }
 
@@ -83,12 +84,10 @@ void register_driver()
         return;
     const rte_mempool_ops ours = our_operations();
     if (int result = full ? -ENOSPC : rte_mempool_register_ops(&ours); result < 0)
-        throw error(
-            errc::out_of_memory,
-            fmt::format(
-                "weftio: DPDK takes no more mempool drivers ({}): pools use those in all {} places that it has; "
-                "free the pools of one, or link fewer drivers",
-                rte_strerror(-result), RTE_MEMPOOL_MAX_OPS_IDX));
+        throw error(errc::out_of_memory,
+                    fmt::format("weftio: DPDK's table of mempool drivers is full ({}): pools use all {} entries; free "
+                                "the pools of one driver, or link fewer drivers",
+                                rte_strerror(-result), RTE_MEMPOOL_MAX_OPS_IDX));
 }
 
 } // namespace
@@ -101,9 +100,10 @@ rte_mempool* make_bare_pool(const std::string& name, mbuf_source& source, std::u
     if (!pool || rte_mempool_set_ops_byname(pool, driver_name, &source) != 0) {
         int reason = rte_errno;
         rte_mempool_free(pool);
-        throw error(errc::out_of_memory,
-                    fmt::format("weftio: no packet pool {}: {}; close ports or queues, or give EAL more memory", name,
-                                rte_strerror(reason)));
+        throw error(
+            errc::out_of_memory,
+            fmt::format("weftio: cannot create packet pool {}: {}; close ports or queues, or give EAL more memory",
+                        name, rte_strerror(reason)));
     }
     rte_pktmbuf_pool_private room{};
     room.mbuf_data_room_size = room_bytes;

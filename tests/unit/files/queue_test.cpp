@@ -316,10 +316,10 @@ TEST_P(FileQueue, TheHostSubmitsToo)
     EXPECT_TRUE(memory->has(content, 0, 1000));
     const auto words = [](auto&& call) { return std::string(error_of(call).what()); };
     EXPECT_THAT(words([&] { (void)queue->submit_read({.buffer = memory->buffer()}); }),
-                HasSubstr("0 bytes from offset 0 of the buffer on"));
-    EXPECT_THAT(words([&] { (void)queue->submit_sync(one->key(), 0x80); }), HasSubstr("takes no flags 0x80"));
+                HasSubstr("0 bytes at offset 0 of the buffer"));
+    EXPECT_THAT(words([&] { (void)queue->submit_sync(one->key(), 0x80); }), HasSubstr("does not accept flags 0x80"));
     detail::internals::line(*queue)->quiesce();
-    EXPECT_THAT(words([&] { (void)queue->submit_read(wanted); }), HasSubstr("was stopped for its kernel"));
+    EXPECT_THAT(words([&] { (void)queue->submit_read(wanted); }), HasSubstr("running_kernel::watch stopped the queue"));
 }
 
 TEST_P(FileQueue, TurnIsForInlineModeOnly)

@@ -114,7 +114,7 @@ TEST_F(RecordedCheck, DecidesRoutesByARecordedTopology)
               "straight: ib0 and gpu0 share a PCIe tree; staged (above_bar1) where more than 8192 MiB are "
               "registered");
     EXPECT_EQ(found[2].found, "GPU_MEM_NVLINKS: memory of gpu0 in the PCIe tree of ib0, then NVLink to gpu1");
-    EXPECT_EQ(found[3].found, "staged (better_staged): the route stages, by GPU_MEM_NVLINKS");
+    EXPECT_EQ(found[3].found, "staged (better_staged): the route stages by GPU_MEM_NVLINKS");
 }
 
 TEST_F(RecordedCheck, RoutesTheDrivesOfALocalFileSystem)
@@ -127,7 +127,7 @@ TEST_F(RecordedCheck, RoutesTheDrivesOfALocalFileSystem)
 TEST_F(RecordedCheck, SaysThatDirectIsNotJudgedWithoutADevice)
 {
     options_.paths = {"/mnt/x"}; // its NIC has no address here
-    EXPECT_EQ(check(options_)[5].groups[0].findings[1].found, "unknown: no storage device on PCIe is known");
+    EXPECT_EQ(check(options_)[5].groups[0].findings[1].found, "unknown: no known storage device on PCIe");
 }
 
 TEST_F(RecordedCheck, OfAnEmptyMachineSaysWhatIsUnknown)

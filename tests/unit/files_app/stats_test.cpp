@@ -195,7 +195,7 @@ TEST(Statistics, OfNoProcessAreRefusedInOneSentence)
         FAIL();
     } catch (const error& thrown) {
         EXPECT_EQ(thrown.code(), errc::not_found);
-        EXPECT_STREQ(thrown.what(), "weftio-files: process 7: there is none");
+        EXPECT_STREQ(thrown.what(), "weftio-files: process 7: no such process");
     }
     machine.file("proc/7/fd/x", "");
     EXPECT_TRUE(read_statistics(machine.root(), 7).empty());

@@ -231,7 +231,7 @@ TEST_F(RdmaRefusal, ToInvalidateTheKeyOfARegion)
     ASSERT_TRUE(cqe);
     EXPECT_EQ(weftio_swap64(cqe->timestamp_be) >> 8 & 0xff, static_cast<std::uint8_t>(refusal::not_invalidated));
     const std::string told = b.told().text;
-    EXPECT_THAT(told, testing::HasSubstr("the peer's SEND was refused, which was to invalidate key 0x1234: "));
+    EXPECT_THAT(told, testing::HasSubstr("the peer's SEND, which invalidates key 0x1234, was refused: "));
 }
 
 TEST_F(RdmaRefusal, EndsBothSidesOfAQueue)
@@ -561,7 +561,7 @@ TEST(RdmaPort, RefusesWhatItCannotDo)
         }
     };
     const port capture = port::open("pcap:builtin");
-    refused([&] { played_pair pair(capture); }, errc::not_supported, "sends nowhere");
+    refused([&] { played_pair pair(capture); }, errc::not_supported, "cannot send");
     const port several = port::open("null", {.engines = 2});
     refused([&] { played_pair pair(several); }, errc::not_supported, "has 2 engines");
     two_ends ends(true);
@@ -570,9 +570,9 @@ TEST(RdmaPort, RefusesWhatItCannotDo)
     refused([&] { ends.queue(0).nic().connect(to); }, errc::invalid_argument, "the path MTU is 4096");
     to = ends.connection(0);
     to.retry_count = 8;
-    refused([&] { ends.queue(0).nic().connect(to); }, errc::invalid_argument, "retry_count is 8; it is 7 at most");
+    refused([&] { ends.queue(0).nic().connect(to); }, errc::invalid_argument, "retry_count is 8; set 7 at most");
     ends.connect();
-    refused([&] { ends.connect(); }, errc::invalid_argument, "connected already");
+    refused([&] { ends.connect(); }, errc::invalid_argument, "already connected");
 }
 
 } // namespace weftio::test
