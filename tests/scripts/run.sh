@@ -108,7 +108,7 @@ check "a program that looks for no device notices nothing" "$(cat before)" "$(ca
 check "the engine's sentence" "toy: it does not start" "$(TOY_FAILS=1 "$run" ls -d /dev/infiniband /sys/class/infiniband 2>&1 | grep -v ^ls:)"
 check "no engine, no devices" "ls: cannot access '/dev/infiniband': No such file or directory" \
     "$(TOY_FAILS=1 LC_ALL=C "$run" ls -d /dev/infiniband 2>&1 | grep ^ls:)"
-check_has "an engine of another version" "weftio-run: the engine's library is of another version than the preloaded one: $WEFTIO_RUN_ENGINE" \
+check_has "an engine of another version" "weftio-run: the engine's library has another version than the preloaded one: $WEFTIO_RUN_ENGINE" \
     "$(TOY_VERSION=99 "$run" ls -d /dev/infiniband 2>&1)"
 cp "$here/LICENSE" broken.so
 check_has "a library that is none" "weftio-run: the engine cannot be loaded: $work/broken.so: " \
