@@ -40,7 +40,8 @@ std::unique_ptr<rdma_place> rdma_place::on_rings(const rdma_cores& cores, engine
         if (!place->wires_[0] || !place->wires_[1] ||
             rte_eth_from_rings(fmt::format("{}{}", place->name_, end).c_str(), &place->wires_[end], 1,
                                &place->wires_[1 - end], 1, 0) < 0)
-            throw std::runtime_error("rdma_bench: DPDK made no rings between two ports; it may be short of memory");
+            throw std::runtime_error(
+                "rdma_bench: DPDK could not create rings between two ports; it may be short of memory");
     place->open(fmt::format("net_ring_{}0", place->name_), fmt::format("net_ring_{}1", place->name_), cores,
                 {mode, mode}, port_mtu);
     place->has_turns_ = mode != engine_mode::thread;
