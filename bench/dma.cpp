@@ -66,7 +66,7 @@ double seconds_since(clock::time_point start)
 void require(std::int32_t status, const char* what)
 {
     if (status != WEFTIO_DEV_OK)
-        throw std::runtime_error(fmt::format("dma_bench: {} ended with status {}", what, status));
+        throw std::runtime_error(fmt::format("dma_bench: {} returned status {}", what, status));
 }
 
 // Each of these functions returns a rate per second: bytes, or copies.
@@ -101,7 +101,7 @@ double small_by_dma(const options& wanted, setting& where)
     weftio_dev_dma_get_info(dma, &position, &mask);
     const auto start = clock::now();
     for (std::uint32_t copy = 0; copy < wanted.small_copies; copy += batch) {
-        require(weftio_dev_dma_wait_room(dma, batch, 0), "the wait for room");
+        require(weftio_dev_dma_wait_room(dma, batch, 0), "the wait for space");
         for (std::uint32_t each = 0; each < batch; ++each) {
             const std::uint64_t at = std::uint64_t{copy + each} * small_bytes % small_span;
             require(weftio_dev_dma_memcpy_weak(dma, from, at, to, at, small_bytes, position++, WEFTIO_DEV_SEND_NONE),
@@ -133,7 +133,7 @@ double by_queue(gpu_setting& where, const memory_region& from, const memory_regi
     dma_queue& queue = where.cpu_side.queue;
     const auto start = clock::now();
     for (std::uint32_t copy = 0; copy < count; ++copy) {
-        require(weftio_dev_dma_wait_room(queue.handle(), 1, 0), "the wait for room");
+        require(weftio_dev_dma_wait_room(queue.handle(), 1, 0), "the wait for space");
         require(weftio_dev_dma_memcpy(queue.handle(), from.buffer(), 0, to.buffer(), 0, bytes, WEFTIO_DEV_SEND_NONE),
                 "a copy to or from a GPU");
         if (copy % 16 == 15)
@@ -228,15 +228,15 @@ int main(int argc, char** argv)
 {
     options wanted;
     wanted.rounds = 7;
-    CLI::App app{"How fast a DMA queue copies, long and small pieces, beside memcpy()."};
-    app.add_option("--long", wanted.long_copies, "copies of 64 MiB in a round")
+    CLI::App app{"Speed of a DMA queue, for long and small pieces, compared with memcpy()."};
+    app.add_option("--long", wanted.long_copies, "copies of 64 MiB per round")
         ->check(CLI::Range(1u, 1000u))
         ->capture_default_str();
-    app.add_option("--small", wanted.small_copies, "copies of 64 bytes in a round")
+    app.add_option("--small", wanted.small_copies, "copies of 64 bytes per round")
         ->check(CLI::Range(64u, 1u << 30))
         ->capture_default_str();
-    app.add_option("-g,--gpu", wanted.gpu, "a GPU whose memory is copied too: cuda:N");
-    bench::add_cores(app, wanted.cores, "of who commits, of the engine");
+    app.add_option("-g,--gpu", wanted.gpu, "also copy memory of this GPU: cuda:N");
+    bench::add_cores(app, wanted.cores, "cores of the committing thread and of the engine");
     bench::add_rounds(app, wanted);
     bench::add_json(app, wanted);
     if (auto status = bench::read_words(app, argc, argv))

@@ -117,7 +117,7 @@ void forward_path(benchmark::State& state)
         packets += count;
     }
     if (out.counters().sent != packets)
-        state.SkipWithError("not everything was sent");
+        state.SkipWithError("some frames were not sent");
     report(state, port, packets);
 }
 BENCHMARK(forward_path)->ArgName("bytes")->Arg(64)->Arg(1514);
@@ -152,7 +152,7 @@ void send_path(benchmark::State& state, mode mode)
     }
     const std::uint64_t packets = static_cast<std::uint64_t>(state.iterations()) * frames;
     if (queue.counters().sent != packets)
-        state.SkipWithError("not everything was sent");
+        state.SkipWithError("some frames were not sent");
     bench::report_packets(state, packets);
 }
 BENCHMARK_CAPTURE(send_path, strong, strong)->ArgName("bytes")->Arg(64)->Arg(1514);

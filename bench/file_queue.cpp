@@ -50,9 +50,9 @@ class cached_file {
         const std::vector<char> zeros(long_bytes, 1);
         for (std::size_t at = 0; at < file_bytes; at += zeros.size())
             if (number < 0 || pwrite(number, zeros.data(), zeros.size(), static_cast<off_t>(at)) != long_bytes)
-                throw std::runtime_error(fmt::format("file_queue_bench: no file of {} bytes can be made in {}; name "
-                                                     "another --folder",
-                                                     file_bytes, folder));
+                throw std::runtime_error(
+                    fmt::format("file_queue_bench: cannot create a file of {} bytes in {}; name another --folder",
+                                file_bytes, folder));
     }
     cached_file(const cached_file&) = delete;
     cached_file& operator=(const cached_file&) = delete;
@@ -78,7 +78,7 @@ struct setting {
 void require(std::int32_t status, const char* what)
 {
     if (status != WEFTIO_DEV_OK)
-        throw std::runtime_error(fmt::format("file_queue_bench: {} ended with status {}", what, status));
+        throw std::runtime_error(fmt::format("file_queue_bench: {} returned status {}", what, status));
 }
 
 std::uint64_t offset_of(std::uint32_t read)
@@ -97,7 +97,7 @@ double by_pread(const options& wanted, setting& where)
     for (std::uint32_t read = 0; read < wanted.reads; ++read)
         if (pread(where.made.number, where.room.cpu_address(), small_bytes, static_cast<off_t>(offset_of(read))) !=
             small_bytes)
-            throw std::runtime_error("file_queue_bench: pread() has failed");
+            throw std::runtime_error("file_queue_bench: pread() failed");
     return microseconds_each(start, wanted.reads);
 }
 
@@ -183,12 +183,12 @@ int main(int argc, char** argv)
 {
     options wanted;
     wanted.rounds = 7;
-    CLI::App app{"What a read costs that a kernel asks for, beside pread(), alone and beside long reads."};
-    app.add_option("--reads", wanted.reads, "reads of 4 KiB in a round")
+    CLI::App app{"Cost of a read that a kernel requests, compared with pread(), alone and next to long reads."};
+    app.add_option("--reads", wanted.reads, "reads of 4 KiB per round")
         ->check(CLI::Range(10u, 1u << 30))
         ->capture_default_str();
-    app.add_option("--folder", wanted.folder, "where the file is made")->capture_default_str();
-    bench::add_cores(app, wanted.cores, "of who reads, of the engine");
+    app.add_option("--folder", wanted.folder, "folder for the file")->capture_default_str();
+    bench::add_cores(app, wanted.cores, "cores of the reader and of the engine");
     bench::add_rounds(app, wanted);
     bench::add_json(app, wanted);
     if (auto status = bench::read_words(app, argc, argv))

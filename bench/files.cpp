@@ -112,12 +112,12 @@ std::uint64_t read_for_a_while(const options& wanted, const load& load, const fi
     const auto end = clock::now() + std::chrono::duration<double>(wanted.seconds);
     while (clock::now() < end) {
         if (!batch.submit(next))
-            throw std::logic_error("files_bench: a batch refuses as many as it has given back");
+            throw std::logic_error("files_bench: a batch accepts fewer operations than it has completed");
         next.clear();
         const std::size_t taken = batch.status(1, events, std::chrono::seconds(10));
         for (const file_event& each : std::span(events).first(taken)) {
             if (each.result.bytes != static_cast<std::int64_t>(load.block))
-                throw std::runtime_error(fmt::format("files_bench: a read ended with errno {}", each.result.error));
+                throw std::runtime_error(fmt::format("files_bench: a read failed with errno {}", each.result.error));
             add(reinterpret_cast<std::uintptr_t>(each.cookie));
         }
         count += taken;
@@ -161,7 +161,7 @@ double by_fio(const options& wanted, const load& load, const std::string& path)
         fields.push_back(said.substr(from, to - from));
     }
     if (status != 0 || fields.size() < 9)
-        throw std::runtime_error("files_bench: fio does not run; install it (Debian: fio), or measure with --no-fio");
+        throw std::runtime_error("files_bench: cannot run fio; install it (Debian: fio), or measure with --no-fio");
     return std::stod(fields[6]) * 1024 / static_cast<double>(load.block);
 }
 
@@ -193,7 +193,7 @@ double to_gpu(const options& wanted, const device& gpu, const file_engine& engin
     }
     const double seconds = std::chrono::duration<double>(clock::now() - start).count();
     if (const auto& counted = engine.counters(); all == 0 || counted.of(file_way::cufile).errors() != 0)
-        throw std::runtime_error("files_bench: reads to the GPU fail; look at WEFTIO_LOG=info");
+        throw std::runtime_error("files_bench: reads to the GPU fail; run with WEFTIO_LOG=info to see why");
     return static_cast<double>(all) / seconds;
 }
 
@@ -262,24 +262,24 @@ int main(int argc, char** argv)
     options wanted;
     bool without_fio = false;
     std::string gpu;
-    CLI::App app{"How fast batches read a file, in the page cache or with O_DIRECT, beside fio's io_uring."};
-    app.add_option("--folder", wanted.folder, "where the file is made")
+    CLI::App app{"Speed of reads in batches, from the page cache or with O_DIRECT, compared with fio's io_uring."};
+    app.add_option("--folder", wanted.folder, "folder for the file")
         ->check(CLI::ExistingDirectory)
         ->capture_default_str();
-    app.add_option("--size", wanted.megabytes, "of the file, in MiB")
+    app.add_option("--size", wanted.megabytes, "size of the file, in MiB")
         ->check(CLI::Range(1u, 65536u))
         ->capture_default_str();
-    app.add_option("--depth", wanted.depth, "reads in flight, each thread")
+    app.add_option("--depth", wanted.depth, "reads in flight per thread")
         ->check(CLI::Range(1u, 4096u))
         ->capture_default_str();
     app.add_option("--threads", wanted.threads, "that read")->check(CLI::Range(1u, 256u))->capture_default_str();
-    app.add_option("--seconds", wanted.seconds, "of each measurement")
+    app.add_option("--seconds", wanted.seconds, "length of each measurement")
         ->check(CLI::Range(0.01, 60.0))
         ->capture_default_str();
-    app.add_flag("--direct", wanted.direct, "avoid the page cache (O_DIRECT), to memory that is registered");
-    app.add_flag("--no-fio", without_fio, "measure ours only");
+    app.add_flag("--direct", wanted.direct, "use O_DIRECT, past the page cache, and registered memory");
+    app.add_flag("--no-fio", without_fio, "measure only Weftio");
     app.add_option("--gpu", gpu,
-                   "measure reads to memory of this GPU instead, cuda:N, beside cuFile's compatibility mode");
+                   "instead, measure reads to memory of this GPU, cuda:N, compared with cuFile's compatibility mode");
     bench::add_rounds(app, wanted);
     bench::add_json(app, wanted);
     if (auto status = bench::read_words(app, argc, argv))

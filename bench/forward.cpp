@@ -98,10 +98,9 @@ class measurement {
         const auto moved_now = static_cast<double>(packets);
         report(moved_now / seconds, moved_now / used, resident);
         if (options_.work == "check" && wrong() != 0)
-            throw error(errc::device_error,
-                        fmt::format("forward_bench: {} packets did not have the bytes of a driver that writes "
-                                    "zeros, as net_null does with copy=1",
-                                    wrong()));
+            throw error(errc::device_error, fmt::format("forward_bench: {} packets have wrong bytes; use a driver that "
+                                                        "writes zeros, such as net_null with copy=1",
+                                                        wrong()));
         const port_counters counted = port_.counters();
         return {.name = fmt::format("{} on {} ({}), {}, {} lanes on {}", options_.work, options_.port, port_.driver(),
                                     options_.mode, options_.lanes, options_.device),
@@ -149,7 +148,7 @@ class measurement {
                 last = clock::now();
             } else if (clock::now() - last > std::chrono::seconds(5)) {
                 throw error(errc::device_error,
-                            fmt::format("forward_bench: {} packets have moved, and no more in 5 s", seen));
+                            fmt::format("forward_bench: {} packets were moved, then none for 5 s", seen));
             }
         }
     }
@@ -173,7 +172,7 @@ class measurement {
                        rate, rate_of_core, moved(), counters.received, counters.delivered, counters.dropped_total(),
                        counters.copied_bytes, out_.counters().sent, conserved, resident);
         if (!conserved)
-            throw error(errc::device_error, "forward_bench: received is not delivered + held + dropped");
+            throw error(errc::device_error, "forward_bench: received differs from delivered + held + dropped");
     }
 
     options options_;
@@ -216,23 +215,23 @@ void add_options(CLI::App& app, options& wanted)
     auto add = [&app](const char* name, auto& value, const char* what) {
         return app.add_option(name, value, what)->capture_default_str();
     };
-    add("--port", wanted.port, "as port::open takes it");
+    add("--port", wanted.port, "port, as for port::open");
     add("--device", wanted.device, "cpu, opencl, cuda:0");
-    add("--do", wanted.work, "what the kernel does; receive: takes completions, check: reads every byte, which is 0")
+    add("--do", wanted.work, "what the kernel does; receive: takes completions, check: reads every byte and requires 0")
         ->check(CLI::IsMember({"forward", "receive", "check", "send"}));
     add("--mode", wanted.mode, "inline: the kernel runs the engine; thread: the engine has a core")
         ->check(CLI::IsMember({"inline", "thread"}));
-    bench::add_cores(app, wanted.cores, "of the kernel, of the engine");
-    add("--slots", wanted.slots, "of each ring");
-    add("--lanes", wanted.lanes, "of the kernel's block")->check(CLI::Range(1, 1024));
-    add("--bytes", wanted.bytes, "of a frame, for send")->check(CLI::Range(60, 1514));
-    add("--idle-queues", wanted.idle_queues, "send queues that nobody uses");
-    add("--packets", wanted.packets, "stop behind so many; 0: measure for --seconds");
-    add("--prime", wanted.prime, "frames to send first, for ports on which they come back");
-    add("--seconds", wanted.seconds, "measured, each round")->check(CLI::Range(0.01, 3600.0));
-    app.add_flag("!--no-touch", wanted.touch, "forward without looking at the packets");
+    bench::add_cores(app, wanted.cores, "cores of the kernel and of the engine");
+    add("--slots", wanted.slots, "entries of each ring");
+    add("--lanes", wanted.lanes, "lanes of the kernel's block")->check(CLI::Range(1, 1024));
+    add("--bytes", wanted.bytes, "length of a frame, for send")->check(CLI::Range(60, 1514));
+    add("--idle-queues", wanted.idle_queues, "idle send queues");
+    add("--packets", wanted.packets, "stop after this many packets; 0: measure for --seconds");
+    add("--prime", wanted.prime, "frames to send first, for ports that loop them back");
+    add("--seconds", wanted.seconds, "length of each round")->check(CLI::Range(0.01, 3600.0));
+    app.add_flag("!--no-touch", wanted.touch, "forward without reading the packets");
     app.add_flag("--verify", wanted.verify, "verify checksums");
-    app.add_flag("--report", wanted.report, "a line of JSON with all counters for each round, and no table");
+    app.add_flag("--report", wanted.report, "print a line of JSON with all counters for each round, and no table");
     bench::add_rounds(app, wanted);
     bench::add_json(app, wanted);
 }
@@ -243,7 +242,7 @@ int main(int argc, char** argv)
 {
     options wanted;
     wanted.rounds = 1;
-    CLI::App app{"Packets a second through one port, by a kernel."};
+    CLI::App app{"Packets per second through one port, by a kernel."};
     add_options(app, wanted);
     if (auto status = bench::read_words(app, argc, argv))
         return *status;

@@ -60,13 +60,13 @@ int main(int argc, char** argv)
 {
     settings settings;
     common_options wanted;
-    CLI::App app{"What kernels get out of engine threads, beside the floors of the machine."};
+    CLI::App app{"Rates that kernels reach with engine threads, compared with the limits of the machine."};
     auto add = [&app](const char* name, auto& value, const char* what) {
         return app.add_option(name, value, what)->capture_default_str();
     };
     add("-g,--device", settings.device, "cpu, opencl, cuda:N");
-    add("--seconds", settings.seconds, "of each rate")->check(CLI::Range(0.001, 3600.0));
-    add("--engines", settings.engines, "engine threads where several run; twice as many for the longest packets")
+    add("--seconds", settings.seconds, "length of the measurement of each rate")->check(CLI::Range(0.001, 3600.0));
+    add("--engines", settings.engines, "engine threads for rows with several; twice as many for the longest packets")
         ->check(CLI::Range(1, 32));
     app.add_option("--only", settings.only, "one part")
         ->check(CLI::IsMember({"hand-over", "baseline", "receive", "send"}));

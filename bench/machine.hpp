@@ -22,7 +22,7 @@ inline void stay_on(int core)
     CPU_ZERO(&wanted);
     CPU_SET(static_cast<std::size_t>(core), &wanted);
     if (pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) != 0)
-        throw error(errc::invalid_argument, fmt::format("{}: there is no core {} to run on; name others with --cores",
+        throw error(errc::invalid_argument, fmt::format("{}: no core {} to run on; name other cores with --cores",
                                                         program_invocation_short_name, core));
 }
 
@@ -33,7 +33,7 @@ inline std::uint64_t resident_bytes()
     std::uint64_t size = 0, resident = 0;
     if (!(statm >> size >> resident))
         throw error(errc::not_supported,
-                    fmt::format("{}: /proc/self/statm cannot be read, so memory cannot be watched; mount /proc",
+                    fmt::format("{}: cannot read /proc/self/statm, which shows the memory in use; mount /proc",
                                 program_invocation_short_name));
     return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }

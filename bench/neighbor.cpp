@@ -75,7 +75,7 @@ class good_kernel {
         do {
             if (weftio_dev_eth_txq_wait_room(txq, entries / 2, patience_ns) != WEFTIO_DEV_OK)
                 throw error(errc::device_error,
-                            "neighbor_bench: the good queue stands still; its neighbor has hurt it");
+                            "neighbor_bench: the good queue stopped making progress, because of its neighbor");
             send(txq);
             lasted = clock::now() - begin;
         } while (lasted.count() < seconds);
@@ -481,8 +481,8 @@ int measure(const options& wanted)
                           .only = wanted.only,
                           .missing = missing},
                          cpu, table);
-    fmt::print("{} s each way, {}; the ratio is the share that is kept; {} lost\n", wanted.seconds, wanted.mode,
-               good.lost());
+    fmt::print("{} s each way, {}; the ratio is the share of the rate that is kept; {} lost\n", wanted.seconds,
+               wanted.mode, good.lost());
     table.finish(wanted.json);
     return good.lost() == 0 ? 0 : 1;
 }
@@ -493,18 +493,18 @@ int main(int argc, char** argv)
 {
     options wanted;
     wanted.rounds = 7;
-    CLI::App app("What other queues of an engine cost their neighbor");
+    CLI::App app("Cost of other queues of an engine for their neighbor");
     auto add = [&app](const char* name, auto& value, const char* what) {
         return app.add_option(name, value, what)->capture_default_str();
     };
-    add("--mode", wanted.mode, "who runs the engine")->check(CLI::IsMember({"thread", "inline"}));
-    bench::add_cores(app, wanted.cores, "of the engine, of the kernels");
-    add("--seconds", wanted.seconds, "each way, each round")->check(CLI::PositiveNumber);
+    add("--mode", wanted.mode, "what runs the engine")->check(CLI::IsMember({"thread", "inline"}));
+    bench::add_cores(app, wanted.cores, "cores of the engine and of the kernels");
+    add("--seconds", wanted.seconds, "length of each way in each round")->check(CLI::PositiveNumber);
     app.add_option("--only", wanted.only, "rows whose name contains this")->check([](const std::string& part) {
         const auto has = [&](std::string_view name) { return name.find(part) != std::string_view::npos; };
         return std::ranges::any_of(rows(), has, &row::name) || std::ranges::any_of(bench::pair_rows(), has)
                    ? std::string()
-                   : part + " is in the name of no row";
+                   : part + " matches no row";
     });
     bench::add_rounds(app, wanted);
     bench::add_json(app, wanted);

@@ -123,7 +123,7 @@ std::string paced_queue::send()
     kernel.wait_for(std::chrono::seconds(5));
     if (trouble_.empty() && done_late_ns_.size() != options_.count)
         trouble_ = fmt::format(
-            "{} of {} frames were sent; the kernel enqueued {} and ended with status {}; {} notifications were lost",
+            "{} of {} frames were sent; the kernel enqueued {} and returned status {}; {} notifications were lost",
             done_late_ns_.size(), options_.count, plan->enqueued, plan->status, queue_.counters().lost_events);
     return trouble_;
 }
@@ -199,7 +199,7 @@ void measure_tcpreplay(const options& options, result& result)
 
 void print(const options& options, const result& result)
 {
-    fmt::print("{} frames of {} bytes, one every {} ns, on {} ({}), from a kernel on {}\n", options.count, FRAME_BYTES,
+    fmt::print("{} frames of {} bytes, one per {} ns, on {} ({}), from a kernel on {}\n", options.count, FRAME_BYTES,
                options.interval_ns, options.port, result.driver, options.device);
     fmt::print("machine: {}\n", result.machine.text());
     fmt::print("waits: {} in the past, {} beyond the horizon, {} out of order\n",
@@ -244,7 +244,7 @@ void choose_port(options& options)
         options.peer = "far";
     } else {
         options.port = "null";
-        fmt::print("not root: no veth pair, so no far side and no tcpreplay\n");
+        fmt::print("not root: no veth pair, so neither a capture at the other end nor tcpreplay\n");
     }
 }
 
@@ -269,17 +269,15 @@ int run(options options)
 
 int main(int argc, char** argv)
 {
-    CLI::App app{
-        "A kernel schedules frames; says how late each was handed to the driver, and arrived. tcpreplay does the same "
-        "beside it."};
+    CLI::App app{"A kernel schedules frames; measures how late each was handed to the driver and arrived. tcpreplay "
+                 "does the same for comparison."};
     options options;
-    app.add_option("--interval", options.interval_ns, "nanoseconds from frame to frame")
+    app.add_option("--interval", options.interval_ns, "nanoseconds between frames")
         ->capture_default_str()
         ->check(CLI::Range(1000, 999'999'999));
     app.add_option("--count", options.count, "frames")->capture_default_str()->check(CLI::Range(1, 1'000'000'000));
-    app.add_option("--port", options.port,
-                   "as for port::open; left out: a veth pair of its own, or null when not root");
-    app.add_option("--far", options.peer, "interface on the other side, to capture on")->needs("--port");
+    app.add_option("--port", options.port, "port, as for port::open; default: a new veth pair, or null when not root");
+    app.add_option("--far", options.peer, "interface at the other end, to capture on")->needs("--port");
     app.add_option("--device", options.device, "where the kernel runs")->capture_default_str();
     app.add_option("--core", options.core, "core of the engine, -1 for any")->capture_default_str();
     bench::add_json(app, options);

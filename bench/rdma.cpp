@@ -250,9 +250,9 @@ void keep(std::vector<group>& groups, const std::string& part)
             if (each.name.find(part) != std::string::npos)
                 wanted.insert({each.name, each.peer});
     if (wanted.empty())
-        throw error(errc::invalid_argument, fmt::format("rdma_bench: --only: \"{}\" is in the name of no row; run the "
-                                                        "program without it to see them",
-                                                        part));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("rdma_bench: --only: \"{}\" matches no row; run the program without it to see them", part));
     for (group& group : groups)
         std::erase_if(group.all, [&](const measurement& each) { return !wanted.contains(each.name); });
     std::erase_if(groups, [](const group& group) { return group.all.empty(); });
@@ -281,8 +281,8 @@ int run(options wanted)
     for (const group& group : all)
         for (const measurement& each : group.all)
             table.add({.name = each.name, .unit = each.unit, .values = values[each.name], .peer = each.peer});
-    fmt::print("packets of {} bytes; cores {}: near kernel, near engine, far engine, far kernel; {} of {} packets sent "
-               "again, {} timeouts\n",
+    fmt::print("packets of {} bytes; cores {}: near kernel, near engine, far engine, far kernel; {} of {} packets "
+               "retransmitted, {} timeouts\n",
                path_mtu, fmt::join(wanted.words, ","), bench::all_repeats().packets, bench::all_repeats().of,
                bench::all_repeats().timeouts);
     table.finish(wanted.json);
@@ -295,19 +295,17 @@ void add_options(CLI::App& app, options& wanted)
         return app.add_option(name, value, what)->capture_default_str();
     };
     wanted.words = cores_apart(4);
-    bench::add_cores(app, wanted.words, "of the near kernel, the near engine, the far engine, the far kernel");
-    add("--seconds", wanted.seconds, "of each figure in each round")->check(CLI::Range(0.001, 3600.0));
-    add("--trips", wanted.trips, "round trips in a round")->check(CLI::Range(100u, 100'000'000u));
-    add("--idle", wanted.idle, "queue pairs of each port that nobody uses")->check(CLI::Range(2u, 16000u));
+    bench::add_cores(app, wanted.words, "cores of the near kernel, near engine, far engine and far kernel");
+    add("--seconds", wanted.seconds, "time for each figure in each round")->check(CLI::Range(0.001, 3600.0));
+    add("--trips", wanted.trips, "round trips per round")->check(CLI::Range(100u, 100'000'000u));
+    add("--idle", wanted.idle, "idle queue pairs at each port")->check(CLI::Range(2u, 16000u));
     add("--only", wanted.only, "rows whose name contains this");
     CLI::Option* const ports =
-        add("--ports", wanted.ports, "two ports that a wire joins, as port::open takes them; instead of rings")
-            ->expected(2);
-    app.add_flag("--veth", wanted.veth,
-                 "instead of rings: a veth pair of its own, in a network namespace of its own (root)")
+        add("--ports", wanted.ports, "two connected ports, as for port::open, instead of rings")->expected(2);
+    app.add_flag("--veth", wanted.veth, "instead of rings: a new veth pair, in a new network namespace (root)")
         ->excludes(ports);
-    app.add_flag("--sizes", wanted.sizes, "instead: writes of 8 B to 8 MiB");
-    app.add_flag("--queues", wanted.queues, "instead: 1 to 256 queue pairs at once");
+    app.add_flag("--sizes", wanted.sizes, "measure writes of 8 B to 8 MiB instead");
+    app.add_flag("--queues", wanted.queues, "measure 1 to 256 queue pairs at once instead");
     bench::add_rounds(app, wanted);
     bench::add_json(app, wanted);
 }
@@ -317,7 +315,7 @@ void add_options(CLI::App& app, options& wanted)
 int main(int argc, char** argv)
 {
     options wanted;
-    CLI::App app{"How fast queue pairs of kernels move messages, and how long a round trip takes."};
+    CLI::App app{"Message rate and round-trip time of kernels' queue pairs."};
     add_options(app, wanted);
     if (auto status = bench::read_words(app, argc, argv))
         return *status;

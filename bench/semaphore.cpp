@@ -56,7 +56,7 @@ class ring {
         auto bytes = static_cast<std::size_t>(rte_ring_get_memsize(slots));
         memory_.reset(static_cast<rte_ring*>(std::aligned_alloc(RTE_CACHE_LINE_SIZE, (bytes + 63) / 64 * 64)));
         if (!memory_ || rte_ring_init(memory_.get(), "bench", slots, RING_F_SP_ENQ | RING_F_SC_DEQ) != 0)
-            throw std::runtime_error(fmt::format("semaphore_bench: no rte_ring of {} slots", slots));
+            throw std::runtime_error(fmt::format("semaphore_bench: cannot create an rte_ring of {} slots", slots));
     }
 
     void send(std::uintptr_t item)
@@ -89,7 +89,7 @@ void expect_all(const options& wanted, std::uint32_t right, const char* way)
 {
     if (right != wanted.count)
         throw std::runtime_error(
-            fmt::format("semaphore_bench: {}: {} of {} items came as they were sent", way, right, wanted.count));
+            fmt::format("semaphore_bench: {}: {} of {} items arrived unchanged", way, right, wanted.count));
 }
 
 template <class Kernel, class... Arguments>
@@ -235,18 +235,19 @@ int main(int argc, char** argv)
 {
     options wanted;
     wanted.rounds = 9;
-    CLI::App app{"How fast items go from core to core, through a semaphore and through DPDK's rte_ring."};
+    CLI::App app{"Rate of items from core to core, by a semaphore and by DPDK's rte_ring."};
     auto add = [&app](const char* name, auto& value, const char* what) {
         return app.add_option(name, value, what)->capture_default_str();
     };
-    add("--items", wanted.items, "items of the semaphore, a power of two, and of the ring")
+    add("--items", wanted.items, "items of the semaphore and of the ring, a power of two")
         ->check([](const std::string& words) {
             const auto items = std::strtoul(words.c_str(), nullptr, 10);
-            return std::has_single_bit(items) && items <= 1u << 20 ? "" : words + " is no power of two in 1..1048576";
+            return std::has_single_bit(items) && items <= 1u << 20 ? ""
+                                                                   : words + " is not a power of two in 1..1048576";
         });
-    add("--count", wanted.count, "items handed over in a round")->check(CLI::PositiveNumber);
-    add("--round-trips", wanted.round_trips, "round trips in a round")->check(CLI::PositiveNumber);
-    bench::add_cores(app, wanted.cores, "of the sender, of the receiver");
+    add("--count", wanted.count, "items handed over per round")->check(CLI::PositiveNumber);
+    add("--round-trips", wanted.round_trips, "round trips per round")->check(CLI::PositiveNumber);
+    bench::add_cores(app, wanted.cores, "cores of the sender and of the receiver");
     bench::add_rounds(app, wanted);
     bench::add_json(app, wanted);
     if (auto status = bench::read_words(app, argc, argv))

@@ -195,11 +195,10 @@ double soak::best_rate()
     double rate = unbounded_rate(out), too_much = rate;
     for (; !good(rate); rate /= 2)
         if (too_much = rate; rate < least)
-            throw error(
-                errc::device_error,
-                fmt::format("soak_bench: frames are late already at {:.0f} a second, because other programs take "
-                            "the cores; run fewer of them, or name a rate with --rate",
-                            rate));
+            throw error(errc::device_error,
+                        fmt::format("soak_bench: frames are late at {:.0f} per second because other programs use the "
+                                    "cores; stop some of them, or set a rate with --rate",
+                                    rate));
     for (int half = 0; half < halves && too_much > rate; ++half) {
         double between = (rate + too_much) / 2;
         (good(between) ? rate : too_much) = between;
@@ -337,23 +336,21 @@ int main(int argc, char** argv)
 {
     options options;
     CLI::App app{
-        "Runs for as long as asked, and says whether anything was lost, went back or grew. Exit status 0: nothing."};
+        "Runs for the given time and reports whether anything was lost, went back or grew. Exit status 0: nothing."};
     app.add_option("--do", options.work,
-                   "forward: frames go round a loopback port; pace: a frame behind a wait every interval")
+                   "forward: frames circulate on a loopback port; pace: one frame after a wait every interval")
         ->check(CLI::IsMember({"forward", "pace"}))
         ->capture_default_str();
     app.add_option("--minutes", options.minutes, "how long")->check(CLI::Range(0.01, 1e6));
-    auto* rate = app.add_option("--rate", options.rate, "frames a second; nothing is measured before")
+    auto* rate = app.add_option("--rate", options.rate, "frames per second; skips the measurement of the best rate")
                      ->check(CLI::Range(1.0, 1e9));
-    app.add_option(
-           "--load", options.load_percent,
-           "percent of the best rate, which is measured first, for a few seconds. forward: as many as it can; pace: "
-           "the most at which "
-           "98 % of what was due in half a second has been sent by its end")
+    app.add_option("--load", options.load_percent,
+                   "percent of the best rate, which is measured first for a few seconds. forward: the maximum; pace: "
+                   "the highest at which 98 % of the frames due in half a second are sent by its end")
         ->check(CLI::Range(1.0, 100.0))
         ->capture_default_str()
         ->excludes(rate);
-    app.add_option("--growth", options.growth_mib, "MiB of memory it may grow by")->capture_default_str();
+    app.add_option("--growth", options.growth_mib, "MiB by which its memory may grow")->capture_default_str();
     bench::add_json(app, options);
     if (auto status = bench::read_words(app, argc, argv))
         return *status;

@@ -48,7 +48,7 @@ struct facts {
 std::string text_of(const std::string& path)
 {
     if (fs::exists(path) && !fs::is_regular_file(path))
-        throw error(errc::invalid_argument, fmt::format("weftio-files: {}: is no regular file", path));
+        throw error(errc::invalid_argument, fmt::format("weftio-files: {}: not a regular file", path));
     std::ifstream in(path, std::ios::binary);
     if (!in)
         throw error(errc::not_found, fmt::format("weftio-files: {}: cannot read: {}", path, std::strerror(errno)));
@@ -84,7 +84,8 @@ void find_places(facts& to, const check_options& options)
             throw error(errc::not_found, fmt::format("weftio-files: {}: {}", path, failed.message()));
         const storage::mount_entry* mount = storage::mount_of(mounts, real.string());
         if (!mount)
-            throw error(errc::not_found, fmt::format("weftio-files: {}: no mount has it; is /proc there?", path));
+            throw error(errc::not_found,
+                        fmt::format("weftio-files: {}: no mount contains it; check that /proc is mounted", path));
         add_place(to, options.root, *mount, real);
     }
     std::vector<std::string> seen; // one mount of a drive is enough: containers have many
@@ -111,7 +112,7 @@ try {
 facts gather_facts(const check_options& options)
 {
     if (!fs::is_directory(options.root))
-        throw error(errc::not_found, fmt::format("weftio-files: --root {}: is no folder", options.root));
+        throw error(errc::not_found, fmt::format("weftio-files: --root {}: not a folder", options.root));
     facts made;
     made.live = fs::path(options.root).lexically_normal() == "/";
     made.system = storage::read_system(options.root);
@@ -154,7 +155,7 @@ finding vendor_library(const facts& from, const fs::path& root)
     if (!from.vendor_refused.empty())
         path = from.vendor_refused;
     return present_or("NVIDIA's libcufile.so.0", there, path.empty() ? "none" : path,
-                      from.vendor_refused.empty() ? "install the CUDA toolkit, or do without the way cufile" : "");
+                      from.vendor_refused.empty() ? "install the CUDA toolkit, or do not use the way cufile" : "");
 }
 
 section environment(const facts& from, const check_options& options)
@@ -170,8 +171,8 @@ section environment(const facts& from, const check_options& options)
                                       "in a container: start it with -v /run/udev:/run/udev:ro"));
     if (from.live) {
         const bool cuda = opens("libcuda.so.1");
-        all.findings.push_back(present_or("libcuda.so.1", cuda, cuda ? "opens" : "does not open",
-                                          "install NVIDIA's driver, or use memory of the host"));
+        all.findings.push_back(present_or("libcuda.so.1", cuda, cuda ? "opens" : "cannot be loaded",
+                                          "install NVIDIA's driver, or use host memory"));
         rlimit files{};
         ::getrlimit(RLIMIT_NOFILE, &files);
         all.findings.push_back(present_or("open files", files.rlim_cur >= 1024, fmt::format("{}", files.rlim_cur),
@@ -224,7 +225,7 @@ group of_mount(const facts& from, const place_facts& place)
                                     .vendor_library = from.vendor,
                                     .vendor_why = from.vendor_refused});
         const storage::rule* chosen = rules.chosen();
-        made.findings.push_back({gpu ? "way for memory of a GPU" : "way for memory of the host", "",
+        made.findings.push_back({gpu ? "way for GPU memory" : "way for host memory", "",
                                  chosen ? fmt::format("{}: {}", to_string(chosen->way), chosen->why)
                                         : "none: properties.allow_compat_mode is false",
                                  ""});
@@ -258,7 +259,7 @@ section gpu_info(const facts& from, const check_options& options)
              ""});
     }
     if (made.findings.empty())
-        made.findings.push_back({"GPU", "missing", "none on PCIe", "none is needed for memory of the host"});
+        made.findings.push_back({"GPU", "missing", "none on PCIe", "host memory needs none"});
     return {"GPU INFO", {made}};
 }
 
@@ -276,7 +277,7 @@ section platform(const facts& from)
             {"NVLinks", "unknown", from.no_nvlinks, "install NVIDIA's driver, or give --topology FILE"});
     if (text.empty())
         made.findings.push_back(
-            {"PCIe", "unknown", "no devices in /sys", "make /sys readable, or give --topology FILE"});
+            {"PCIe", "unknown", "/sys has no devices", "make /sys readable, or give --topology FILE"});
     return {"PLATFORM", {made}};
 }
 
@@ -288,9 +289,9 @@ std::string direct_words(const facts& from, const storage::route& route, std::si
         return "unknown: " + judged.why;
     if (judged.fall != file_fall::none)
         return fmt::format("staged ({}): {}", to_string(judged.fall), judged.why);
-    return fmt::format(
-        "straight: {}{}", judged.why,
-        bar1 == 0 ? "" : fmt::format("; staged (above_bar1) where more than {} MiB are registered", bar1 >> 20));
+    return fmt::format("straight: {}{}", judged.why,
+                       bar1 == 0 ? ""
+                                 : fmt::format("; staged (above_bar1) if more than {} MiB are registered", bar1 >> 20));
 }
 
 section routing(const facts& from, const check_options& options)
@@ -303,7 +304,7 @@ section routing(const facts& from, const check_options& options)
                                                      {place.mount.file_system, place.mount.point, place.drives}, gpu);
             const storage::topology_node& node = from.trees.nodes()[gpu];
             of.findings.push_back({node.name, "", route.reason, ""});
-            of.findings.push_back({node.name + " by direct, were it built", "",
+            of.findings.push_back({node.name + " by direct, not in this build", "",
                                    direct_words(from, route, gpu, bar1_of(options, node)), ""});
         }
         if (of.findings.empty())

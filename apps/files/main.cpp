@@ -66,7 +66,7 @@ try {
     const auto pages = weftio::storage::read_statistics("/", wanted.process);
     if (!pages.empty())
         return print(wanted.json ? stats_to_json(pages) : stats_to_text(pages));
-    std::fprintf(stderr, "weftio-files: process %u: uses no files of Weftio\n", wanted.process);
+    std::fprintf(stderr, "weftio-files: process %u: uses no Weftio files\n", wanted.process);
     return 3;
 } catch (const weftio::error& error) {
     std::fprintf(stderr, "%s\n", error.what());

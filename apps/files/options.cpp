@@ -43,7 +43,7 @@ void add_bench(CLI::App& app, raw_options& raw, command& to)
     app.add_option("--seconds", to.bench.seconds)
         ->check(CLI::Range(0.01, 3600.0))
         ->check([](const std::string& text) -> std::string {
-            return text.find_first_of("nN") == text.npos ? "" : "is no number";
+            return text.find_first_of("nN") == text.npos ? "" : "not a number";
         });
     app.add_option("--rounds", to.bench.rounds)->check(CLI::Range(1, 1000));
     app.add_flag("--no-fio", raw.no_fio);
@@ -70,7 +70,7 @@ void take_bench(const raw_options& raw, command& to)
 {
     bench_options& bench = to.bench;
     if (raw.names.size() > 1)
-        refuse(fmt::format("{}: one file is measured at a time", raw.names[1]));
+        refuse(fmt::format("{}: name only one file", raw.names[1]));
     bench.path = raw.names.empty() ? "" : raw.names[0];
     bench.file_bytes = size_of("--file-size", raw.file_size);
     bench.sizes.clear();
@@ -79,16 +79,16 @@ void take_bench(const raw_options& raw, command& to)
         bench.sizes.push_back(size_of("--size", raw.sizes.substr(at, end - at)));
         at = end + 1;
         if (bench.sizes.back() > bench.file_bytes / bench.workers)
-            refuse(fmt::format("--size {}: {} workers with as many bytes each do not fit a file of {}", raw.sizes,
+            refuse(fmt::format("--size {}: {} workers with that many bytes each exceed a file of {}", raw.sizes,
                                bench.workers, raw.file_size));
         if (bench.direct && bench.sizes.back() % 4096 != 0)
-            refuse(fmt::format("--size {}: --direct takes multiples of 4096", raw.sizes));
+            refuse(fmt::format("--size {}: --direct needs multiples of 4096", raw.sizes));
     }
     bench.fio = !raw.no_fio;
     if (!bench.plot.empty() && !bench.plot.ends_with(".svg"))
-        refuse(fmt::format("--plot {}: the diagram is drawn as SVG; name a file that ends in .svg", bench.plot));
+        refuse(fmt::format("--plot {}: the plot is an SVG file; name a file that ends in .svg", bench.plot));
     if (raw.read + raw.write + raw.mixed > 1)
-        refuse("--read, --write and --mixed: one of them at a time");
+        refuse("--read, --write and --mixed: give only one of them");
     bench.what = raw.write   ? bench_options::load::write
                  : raw.mixed ? bench_options::load::mixed
                              : bench_options::load::read;
@@ -103,7 +103,7 @@ void take_process(const std::string& text, command& to)
     const char* end = text.data() + text.size();
     if (const auto got = std::from_chars(text.data(), end, to.process);
         got.ptr != end || got.ec != std::errc{} || to.process == 0)
-        refuse(fmt::format("--stats {}: is no number of a process; `pidof PROGRAM` tells it", text));
+        refuse(fmt::format("--stats {}: not a process ID; `pidof PROGRAM` prints it", text));
 }
 
 command parse(int argc, const char* const* argv)
@@ -128,12 +128,12 @@ command parse(int argc, const char* const* argv)
     if (bench)
         take_bench(raw, to);
     else if (raw.check && !raw.stats.empty())
-        refuse("--check and --stats: one of them at a time");
+        refuse("--check and --stats: give only one of them");
     else if (raw.check)
         to.check.paths = raw.names;
     else if (raw.stats.empty())
-        refuse(raw.names.empty() ? "nothing to do; name --check, bench or --stats"
-                                 : fmt::format("{}: what is to be done with it? name --check in front", raw.names[0]));
+        refuse(raw.names.empty() ? "nothing to do; give --check, bench or --stats"
+                                 : fmt::format("{}: no command; give --check before it", raw.names[0]));
     else
         take_process(raw.stats, to);
     return to;

@@ -41,7 +41,7 @@ std::string rows_of_ways(const page& from)
         }
     for (std::size_t fall = 1; fall < page::falls_count; ++fall)
         if (from.falls[fall] != 0)
-            text += fmt::format("  fell ({}): {}\n", to_string(static_cast<file_fall>(fall)), from.falls[fall]);
+            text += fmt::format("  fallback ({}): {}\n", to_string(static_cast<file_fall>(fall)), from.falls[fall]);
     return text;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 std::string failed(const std::string& path, int error)
 {
-    return fmt::format("{}: {}: cannot be written ({}); name a file that can", program_invocation_short_name, path,
+    return fmt::format("{}: {}: cannot be written ({}); name a writable file", program_invocation_short_name, path,
                        std::strerror(error));
 }
 

@@ -21,7 +21,7 @@ std::string_view why_nobodys(const address& found)
     const auto& bytes = found.bytes;
     if (found.version == 4) {
         if (bytes[0] == 0 || bytes[0] == 127 || bytes[0] >= 224)
-            return "is an address that no host on a network has";
+            return "no host on a network can have it";
         const std::uint32_t word =
             std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
         const std::uint32_t host = found.prefix == 0 ? ~0u : found.prefix >= 31 ? 1u : ~0u >> found.prefix;
@@ -32,7 +32,7 @@ std::string_view why_nobodys(const address& found)
     std::array<std::uint8_t, 16> loopback{};
     loopback[15] = 1;
     if (bytes[0] == 0xff || bytes == std::array<std::uint8_t, 16>{} || bytes == loopback)
-        return "is an address that no host on a network has";
+        return "no host on a network can have it";
     return "";
 }
 
@@ -41,7 +41,7 @@ unsigned parse_prefix(std::string_view text, std::string_view digits, unsigned m
     unsigned prefix = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), prefix);
     if (error != std::errc{} || end != digits.data() + digits.size() || prefix < 1 || prefix > most)
-        refuse(text, fmt::format("\"{}\" is no prefix length from 1 to {}", digits, most));
+        refuse(text, fmt::format("\"{}\" is not a prefix length from 1 to {}", digits, most));
     return prefix;
 }
 
@@ -57,7 +57,7 @@ address parse_address(std::string_view text)
     else if (::inet_pton(AF_INET6, host.c_str(), found.bytes.data()) == 1)
         found.version = 6;
     else
-        refuse(text, "is no address");
+        refuse(text, "not an address");
     const unsigned bits = found.version == 4 ? 32 : 128;
     found.prefix =
         slash == text.npos ? (found.version == 4 ? 24 : 64) : parse_prefix(text, text.substr(slash + 1), bits);

@@ -98,14 +98,12 @@ class lister {
         if (::faccessat(AT_FDCWD, real.c_str(), R_OK, AT_EACCESS) != 0)
             throw refused_by_system(real, errno);
         if (bytes >= largest_file)
-            throw refused(
-                errc::invalid_argument, real,
-                fmt::format("has {} bytes, and files of 1 GiB or more are not served; move it elsewhere", bytes));
+            throw refused(errc::invalid_argument, real,
+                          fmt::format("has {} bytes; files of 1 GiB or more are not served; move it elsewhere", bytes));
         bytes_ += bytes;
         if (bytes_ > limit_bytes_)
             throw refused(errc::invalid_argument, root_,
-                          fmt::format("its files have more than {} bytes, which would all be kept in memory; serve a "
-                                      "smaller folder",
+                          fmt::format("its files exceed {} bytes, and all are kept in memory; serve a smaller folder",
                                       limit_bytes_));
         found_.files.push_back({.path = path,
                                 .file = real,
@@ -132,7 +130,7 @@ folder_listing list_folder(const fs::path& root, std::uint64_t limit_bytes)
     std::error_code failed;
     const fs::path real = fs::canonical(root, failed);
     if (failed || !fs::is_directory(real, failed))
-        throw refused(errc::not_found, root, "is no folder; name one with the files to serve");
+        throw refused(errc::not_found, root, "not a folder; name one with the files to serve");
     return lister(real, limit_bytes).list();
 }
 

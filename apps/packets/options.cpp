@@ -42,7 +42,7 @@ std::uint32_t number_of(std::string_view option, const std::string& text, std::u
     std::uint32_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
-        refuse(fmt::format("{} {}: is no number from {} to {}", option, text, least, most));
+        refuse(fmt::format("{} {}: not a number from {} to {}", option, text, least, most));
     return value;
 }
 
@@ -52,7 +52,7 @@ double seconds_of(std::string_view option, const std::string& text, double other
         return otherwise;
     double value = 0;
     if (!CLI::detail::lexical_cast(text, value) || !std::isfinite(value) || value < least || value > 1e8)
-        refuse(fmt::format("{} {}: is no number of seconds from {} to 100000000", option, text, least));
+        refuse(fmt::format("{} {}: not a number of seconds from {} to 100000000", option, text, least));
     return value;
 }
 
@@ -61,11 +61,11 @@ void take_addresses(const raw_options& from, command& to)
     if (from.addresses.empty())
         refuse("name an address of the port, for example --address 10.9.0.1/24");
     if (from.addresses.size() >= PACKETS_ADDRESSES) // one more is the link-local one
-        refuse(fmt::format("{} times --address: a port has at most {}", from.addresses.size(), PACKETS_ADDRESSES - 1));
+        refuse(fmt::format("{} times --address; a port has at most {}", from.addresses.size(), PACKETS_ADDRESSES - 1));
     for (const std::string& text : from.addresses) {
         const address found = parse_address(text);
         if (std::ranges::count(to.server.addresses, found) != 0)
-            refuse(fmt::format("--address {}: is given twice", text));
+            refuse(fmt::format("--address {}: given twice", text));
         to.server.addresses.push_back(found);
     }
     if (from.peer.empty())
@@ -76,7 +76,7 @@ void take_addresses(const raw_options& from, command& to)
     const auto is_version = [&](const address& own) { return own.version == to.peer->version; };
     const auto own = std::ranges::find_if(to.server.addresses, is_version);
     if (own == to.server.addresses.end())
-        refuse(fmt::format("--peer {}: no --address of IPv{} beside it", from.peer, to.peer->version));
+        refuse(fmt::format("--peer {}: needs an --address of IPv{}, too", from.peer, to.peer->version));
     if (std::ranges::none_of(to.server.addresses, [&](const address& each) { return has_in_network(each, *to.peer); }))
         refuse(fmt::format("--peer {}: is not in the network of {}; give an address of that network", from.peer,
                            with_prefix(*own)));

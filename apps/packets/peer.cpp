@@ -41,7 +41,7 @@ std::pair<std::string, bool> run_ip(std::vector<std::string> words)
     ::close(ends[0]);
     int status = -1;
     if (error != 0 || ::waitpid(child, &status, 0) != child)
-        return {"ip(8) cannot be started: install iproute2", false};
+        return {"cannot run ip(8): install iproute2", false};
     while (said.ends_with('\n'))
         said.pop_back();
     return {said, WIFEXITED(status) && WEXITSTATUS(status) == 0};

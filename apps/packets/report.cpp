@@ -63,11 +63,11 @@ std::string server_rows(const totals& now, const totals& before, double seconds)
     const tcp_counters& tcp = now.kernels.tcp;
     if (tcp.syn_received + tcp.cookies_sent == 0)
         return "";
-    std::string rows = fmt::format("  {:<48} {:>14}\n", "TCP connections now, those in TIME_WAIT too",
-                                   now.kernels.packets.connections);
+    std::string rows =
+        fmt::format("  {:<48} {:>14}\n", "TCP connections now, including TIME_WAIT", now.kernels.packets.connections);
     rows += row("TCP connections opened", tcp.opened, before.kernels.tcp.opened, seconds);
     if (tcp.retransmitted != 0)
-        rows += row("TCP segments sent again", tcp.retransmitted, before.kernels.tcp.retransmitted, seconds);
+        rows += row("TCP segments retransmitted", tcp.retransmitted, before.kernels.tcp.retransmitted, seconds);
     rows += row("HTTP requests", now.kernels.packets.requests, before.kernels.packets.requests, seconds);
     if (now.kernels.packets.refused_requests != 0)
         rows += row("HTTP requests refused", now.kernels.packets.refused_requests,
@@ -201,7 +201,7 @@ std::string ping_text(const ping_info& ping, std::uint64_t before_ns)
     std::string text = fmt::format("ping from {}: {} bytes, identifier {}, sequence {}", to_string(from), ping.bytes,
                                    ping.identifier, ping.sequence);
     if (before_ns != 0)
-        text += fmt::format(", {:.3f} ms behind the one before",
+        text += fmt::format(", {:.3f} ms after the previous one",
                             (static_cast<double>(ping.arrival_ns) - static_cast<double>(before_ns)) / 1e6);
     return text + "\n";
 }

@@ -248,16 +248,16 @@ std::string packet_server::revive(std::size_t number)
     worker.host.progress();
     if (!worker.sent.failed())
         throw error(errc::device_error,
-                    fmt::format("weftio-packets: a kernel on {} has ended by itself", device_.name()));
+                    fmt::format("weftio-packets: a kernel on {} ended unexpectedly", device_.name()));
     if (!port_.link_up()) {
         if (std::exchange(worker.down, true))
             return "";
-        return fmt::format("weftio-packets: nothing can be sent: {}; waiting for the link", worker.why);
+        return fmt::format("weftio-packets: sending failed: {}; waiting for the link", worker.why);
     }
     worker.down = false;
     worker.sent.reset();
     launch(number);
-    return fmt::format("weftio-packets: sending again on {}", port_.spec());
+    return fmt::format("weftio-packets: resumed sending on {}", port_.spec());
 }
 
 std::string packet_server::look_after()

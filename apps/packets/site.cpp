@@ -103,9 +103,8 @@ void read_file(const std::filesystem::path& from, std::byte* to, std::size_t byt
     }
     ::close(file);
     if (!same)
-        throw refused(errc::in_use, fmt::format("has no longer the {} bytes that it had; start again when nobody "
-                                                "writes it",
-                                                bytes));
+        throw refused(errc::in_use,
+                      fmt::format("no longer has its {} bytes; start again when no program writes it", bytes));
 }
 
 void put(std::span<std::byte> to, std::uint64_t offset, std::string_view text)
@@ -181,9 +180,11 @@ void site::add_files()
     skipped_ = found.skipped;
     for (const folder_file& each : found.files) {
         if (each.path == "/stats")
-            throw error(errc::invalid_argument,
-                        fmt::format("weftio-packets: --root: {}: /stats has the counters; give the file another name",
-                                    each.file.string()));
+            throw error(
+                errc::invalid_argument,
+                fmt::format(
+                    "weftio-packets: --root: {}: /stats is reserved for the counters; give the file another name",
+                    each.file.string()));
         const std::uint64_t etag =
             tag_of(fmt::format("{}\n{}\n{}.{}", each.path, each.bytes, each.modified_s, each.modified_ns));
         const std::string fields =

@@ -71,10 +71,9 @@ class json_objects {
  private:
     static error refused(std::string_view name)
     {
-        return {errc::invalid_argument,
-                fmt::format("weftio-packets: counter \"{}\": JSON has one value for each name; give "
-                            "it another, or one beside those of its group",
-                            name)};
+        return {errc::invalid_argument, fmt::format("weftio-packets: counter \"{}\": its name or group is already "
+                                                    "used; rename it, or move it next to its group",
+                                                    name)};
     }
 
     std::string close(std::size_t depth)

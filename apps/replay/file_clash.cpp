@@ -129,14 +129,12 @@ std::string file_clash(const command& wanted)
         const use& written = all.written[at];
         for (const use& read : all.read)
             if (same(written, read, STDIN_FILENO))
-                return fmt::format("weftio-replay: {}: would overwrite {}, which is to be read; name another file",
-                                   written.word, read.word == "-" ? "standard input" : read.word);
+                return fmt::format("weftio-replay: {}: would overwrite the input {}; name another file", written.word,
+                                   read.word == "-" ? "standard input" : read.word);
         for (std::size_t before = 0; before < at; ++before)
             if (same(written, all.written[before], STDOUT_FILENO))
-                return fmt::format(
-                    "weftio-replay: {}: the same file as that of {}, and each would overwrite the other; "
-                    "name two files",
-                    written.word, all.written[before].word);
+                return fmt::format("weftio-replay: {}: the same file as that of {}; name two files", written.word,
+                                   all.written[before].word);
     }
     return {};
 }

@@ -41,7 +41,7 @@ void stop_on_signals()
 bool share_out_cores(session_options& options)
 {
     if (options.realtime != 0 && !spare_core()) {
-        say("weftio-replay: --realtime takes a core of its own, and this process may use one only; leave it out");
+        say("weftio-replay: --realtime needs a core of its own, but this process may use only one; leave it out");
         return false;
     }
     if (options.realtime != 0 && options.core < 0)

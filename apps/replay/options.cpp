@@ -58,7 +58,7 @@ CLI::Validator core_of_this_machine()
     return {[](std::string& text) {
                 long core = -1, last = ::sysconf(_SC_NPROCESSORS_CONF) - 1;
                 bool good = CLI::detail::lexical_cast(text, core) && core >= 0 && core <= last;
-                return good ? "" : fmt::format("{} is no core of this machine; name one from 0 to {}", text, last);
+                return good ? "" : fmt::format("{} is not a core of this machine; name one from 0 to {}", text, last);
             },
             ""};
 }
@@ -137,7 +137,7 @@ std::uint64_t start_of(const std::string& text)
     std::uint64_t start_ns = required("--start-at", text, "1700000000.5, 2026-11-21T09:30:00Z or +SECONDS",
                                       [now_ns](const std::string& time) { return parse_time(time, now_ns); });
     if (start_ns < now_ns)
-        refuse(fmt::format("--start-at {}: was {} s ago; name a time to come, or +SECONDS", text,
+        refuse(fmt::format("--start-at {}: was {} s ago; give a future time, or +SECONDS", text,
                            (now_ns - start_ns) / 1'000'000'000));
     return start_ns;
 }
@@ -152,7 +152,7 @@ std::uint64_t bound_of(const char* option, const std::string& text)
 {
     const std::uint64_t bound_ns = duration_of(option, text);
     if (bound_ns == 0 && !text.empty())
-        refuse(fmt::format("{} {}: is no time at all; write one from 1ns on, or leave the option out", option, text));
+        refuse(fmt::format("{} {}: must be at least 1ns; give a longer time, or leave the option out", option, text));
     return bound_ns;
 }
 
@@ -175,13 +175,13 @@ void take_names(raw_options& from, command& to)
         to.session.port = port_of(from.port);
     }
     if (names.empty())
-        refuse("no capture named; see weftio-replay --help");
+        refuse("no capture file; see weftio-replay --help");
     if (to.what == command::action::replay && to.session.port.empty())
-        refuse(fmt::format("no port named behind {}; name one, as iface:eth0, or ask for --check", names.back()));
+        refuse(fmt::format("no port after {}; name one, such as iface:eth0, or give --check", names.back()));
     if (std::count(names.begin(), names.end(), "-") > 1)
-        refuse("- named more than once; standard input can be read once");
+        refuse("- is given twice, but standard input can be read only once");
     if (std::count(names.begin(), names.end(), "-") == 1 && (from.loop != 1 || from.preload))
-        refuse("standard input can be read once: leave out --loop and --preload-pcap, or name a file");
+        refuse("standard input can be read only once: leave out --loop and --preload-pcap, or name a file");
     to.session.files = names;
 }
 
@@ -236,12 +236,12 @@ void take_split(const raw_options& from, command& to)
     if (from.split.empty() && from.second_port.empty())
         return;
     if (from.split.empty() || from.second_port.empty())
-        refuse("--split sorts frames to two ports: give it together with --port2, the second of them");
+        refuse("--split and --port2 (its second port) need each other: give both");
     to.session.feed.split = required("--split", from.split, "client, server, port or cidr=10.0.0.0/8", parse_split);
     if (from.preload || !from.plot.empty() || from.core >= 0 || !from.realtime.empty())
-        refuse("--split goes with none of --preload-pcap, --plot, --core and --realtime; leave them out");
+        refuse("--split excludes --preload-pcap, --plot, --core and --realtime; leave them out");
     if (std::count(from.names.begin(), from.names.end(), "-") != 0)
-        refuse("--split reads every file for each port, and standard input can be read once; name a file");
+        refuse("--split reads every file once for each port, and standard input can be read only once; name a file");
     to.second_port = port_of(from.second_port);
 }
 
@@ -262,7 +262,7 @@ void take_options(raw_options& from, command& to)
     take_split(from, to);
     session.edits = edits_of(from);
     if (from.unique_ip && from.preload)
-        refuse("--unique-ip edits frames in every loop, --preload-pcap once; leave out one of them");
+        refuse("--unique-ip edits frames in every loop, but --preload-pcap only once; leave out one of them");
     if (!from.start_at.empty())
         session.start_at_ns = start_of(from.start_at);
     if (!from.late_after.empty())
@@ -275,10 +275,9 @@ void take_options(raw_options& from, command& to)
     session.busy = from.busy;
     session.skipping_is_planned = from.skip;
     if (from.topspeed && !from.plot.empty())
-        refuse("--plot draws how far frames were from their planned times, and --topspeed plans none; leave out one of "
-               "them");
+        refuse("--plot shows the schedule error, but --topspeed has no schedule; leave out one of them");
     if (from.topspeed && !from.start_at.empty())
-        refuse("--start-at is when the plan begins, and --topspeed has none and begins at once; leave out one of them");
+        refuse("--start-at delays a schedule, but --topspeed has none; leave out one of them");
     to.stats_s = from.stats;
     to.quiet = from.quiet;
     to.strict = from.strict;
@@ -315,7 +314,7 @@ command parse_command_line(int argc, const char* const* argv)
             return say("weftio-replay " WEFTIO_VERSION "\n", 0);
         take_options(given, made);
     } catch (const CLI::ExtrasError&) {
-        return say(fmt::format("weftio-replay: no such option: {}; see weftio-replay --help\n",
+        return say(fmt::format("weftio-replay: unknown option: {}; see weftio-replay --help\n",
                                printable(fmt::format("{}", fmt::join(app.remaining(), " ")))),
                    static_cast<int>(outcome::usage));
     } catch (const CLI::Error& error) {

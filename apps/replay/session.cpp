@@ -89,10 +89,8 @@ void make_room_for_all(playlist& files, const session_options& options, const st
         ++frames;
     }
     if (frames > most_frames || !files.rewind())
-        throw error(
-            errc::invalid_argument,
-            "weftio-replay: --preload-pcap takes up to 2^30 frames of files that can be read twice, not of pipes; "
-            "leave it out");
+        throw error(errc::invalid_argument, "weftio-replay: --preload-pcap needs files that can be read twice (not "
+                                            "pipes), of at most 2^30 frames; leave it out");
     settings.records = std::max(settings.records, static_cast<std::uint32_t>(frames));
 }
 
@@ -140,7 +138,7 @@ void session::prepare()
     if (std::string trouble = watch_.trouble(); !trouble.empty())
         fail(trouble);
     if (options_.feed.preload && !stop_ && !feeder_.preload(stop_) && !stop_)
-        fail("weftio-replay: the files do not fit the room for preloading; leave out --preload-pcap");
+        fail("weftio-replay: the files exceed the memory for preloading; leave out --preload-pcap");
     conveyor_.start();
 }
 

@@ -58,13 +58,13 @@ void check_wire(const std::string& name, const std::string& value)
         return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
     });
     if (!fits)
-        refuse(name, value, fmt::format("name it with 1 to {} letters, digits, '-', '_' and '.'", longest_wire));
+        refuse(name, value, fmt::format("write 1 to {} letters, digits, '-', '_' and '.'", longest_wire));
 }
 
 void check_port(const std::string& name, const std::string& value)
 {
     if (value.empty())
-        refuse(name, value, "names no port; write it as iface:eth0");
+        refuse(name, value, "not a port; write it as iface:eth0");
 }
 
 void check_address(const std::string& name, const std::string& value)
@@ -73,15 +73,15 @@ void check_address(const std::string& name, const std::string& value)
     in6_addr v6{};
     const bool is_v4 = ::inet_pton(AF_INET, value.c_str(), v4.data()) == 1;
     if (!is_v4 && ::inet_pton(AF_INET6, value.c_str(), &v6) != 1)
-        refuse(name, value, "is no address; write it as 10.0.0.1 or fd00::1");
+        refuse(name, value, "not an address; write it as 10.0.0.1 or fd00::1");
     if (!(is_v4 ? can_be_a_hosts_v4(v4[0]) : can_be_a_hosts_v6(v6)))
-        refuse(name, value, "is no address that peers reach one host by; write it as 10.0.0.1 or fd00::1");
+        refuse(name, value, "not a unicast address of one host; write it as 10.0.0.1 or fd00::1");
 }
 
 void check_devices(const std::string& name, const std::string& value)
 {
     if (!is_number(value, 2) || std::stoul(value) < 1 || std::stoul(value) > verbs::most_devices)
-        refuse(name, value, fmt::format("is no number from 1 to {}", verbs::most_devices));
+        refuse(name, value, fmt::format("not a number from 1 to {}", verbs::most_devices));
 }
 
 void check_loss(const std::string& name, const std::string& value)
@@ -93,7 +93,7 @@ void check_loss(const std::string& name, const std::string& value)
     const bool alone = std::sscanf(value.c_str(), "%lf%n", &share, &read) == 1 && read == size;
     const bool both = std::sscanf(value.c_str(), "%lf,%llu%n", &share, &seed, &read) == 2 && read == size;
     if (!(alone || both) || !(share >= 0 && share <= 1))
-        refuse(name, value, "is no share from 0 to 1, with or without a seed behind it; write 0.01 or 0.01,7");
+        refuse(name, value, "not a share from 0 to 1 with an optional seed; write 0.01 or 0.01,7");
 }
 
 void check_doorbell_bytes(const std::string& name, const std::string& value)
@@ -105,7 +105,7 @@ void check_doorbell_bytes(const std::string& name, const std::string& value)
 void check_process(const std::string& name, const std::string& value)
 {
     if (!is_number(value, 9) || value[0] == '0')
-        refuse(name, value, "is no number of a process");
+        refuse(name, value, "not a process ID");
 }
 
 void check_dump(const std::string& name, const std::string& value)
@@ -113,7 +113,7 @@ void check_dump(const std::string& name, const std::string& value)
     std::error_code error;
     const fs::path path = fs::absolute(value, error);
     if (value.empty() || error || fs::is_directory(path, error))
-        refuse(name, value, "names no file");
+        refuse(name, value, "not a file");
     const fs::path written = fs::exists(path, error) ? path : path.parent_path();
     if (::access(written.c_str(), W_OK) != 0)
         refuse(name, value, std::strerror(errno));

@@ -34,7 +34,7 @@ void check_engine(const fs::path& folder)
     const char* const named = std::getenv(verbs::engine_variable);
     const fs::path path = named != nullptr && *named != 0 ? fs::path(named) : folder / engine;
     if (!is_file(path))
-        throw refusal(own_failure, fmt::format("the engine's library {} is not there; build or install Weftio again",
+        throw refusal(own_failure, fmt::format("the engine's library {} does not exist; build or install Weftio again",
                                                path.string()));
 }
 
@@ -63,7 +63,7 @@ void check_environment(const command& wanted)
         if (const std::string value = standing_for(each.option, each.variable); !value.empty())
             each.check(each.variable, value);
     if (!wanted.loss.empty() && wanted.wire.empty() && !standing_for(wanted.port, verbs::port_variable).empty())
-        throw refusal(own_failure, fmt::format("--loss and {}: only the wire in memory loses frames on purpose",
+        throw refusal(own_failure, fmt::format("--loss and {}: only a wire in memory can lose frames on purpose",
                                                verbs::port_variable));
 }
 
@@ -86,7 +86,7 @@ std::string find_library(const fs::path& own_folder)
         check_engine(folder);
         return library;
     }
-    throw refusal(own_failure, fmt::format("{} is not there (looked in {}); build all of Weftio, or install it again",
+    throw refusal(own_failure, fmt::format("{} does not exist (searched {}); build all of Weftio, or install it again",
                                            preloaded, looked));
 }
 

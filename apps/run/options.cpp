@@ -73,10 +73,10 @@ int read_option(int left, const char* const* argv, options_read& into)
     if (name == "--help" || name == "--version")
         refuse(fmt::format("{}: takes no value", name));
     if (found == options.end())
-        refuse(fmt::format("{}: there is no such option", name));
+        refuse(fmt::format("{}: no such option", name));
     bool& given = into.given[static_cast<std::size_t>(found - options.begin())];
     if (given)
-        refuse(fmt::format("{}: is there twice; give it once", name));
+        refuse(fmt::format("{}: given twice; give it once", name));
     given = true;
     const bool has_own = equals != argument.npos;
     if (!has_own && (left < 2 || !is_value(argv[1])))
@@ -108,9 +108,9 @@ options_read read(int argc, const char* const* argv)
 void check_together(const options_read& all)
 {
     if (all.has("--wire") && all.has("--port"))
-        refuse("--wire and --port: one of them at a time");
+        refuse("--wire and --port: give only one of them");
     if (all.has("--loss") && all.has("--port"))
-        refuse("--loss and --port: only the wire in memory loses frames on purpose");
+        refuse("--loss and --port: only a wire in memory can lose frames on purpose");
 }
 
 command parse(int argc, const char* const* argv)
@@ -121,7 +121,7 @@ command parse(int argc, const char* const* argv)
         return say(0, all.help ? std::string(help_text()) : "weftio-run " WEFTIO_VERSION "\n");
     if (all.has("--show")) {
         if (all.program != argc)
-            refuse("--show and a program: one of them at a time");
+            refuse("--show and a program: give only one of them");
         to.what = command::action::show;
     }
     check_together(all);

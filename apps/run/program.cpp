@@ -86,15 +86,15 @@ void check_binary(const std::string& path, std::ifstream& file)
 {
     const auto header = structure_at<Elf64_Ehdr>(file, 0);
     if (!header)
-        refuse(path, "is cut short: no ELF header");
+        refuse(path, "has an incomplete ELF header");
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || (own_machine != EM_NONE && header->e_machine != own_machine))
-        refuse(path, "is a program for another kind of processor than Weftio's libraries; it would see no devices");
+        refuse(path, "is for another processor than Weftio's libraries; it would see no devices");
     const std::string linker = linker_of(file, *header);
     if (linker.empty() && !is_linker(path))
-        refuse(path, "is statically linked, so no library can be preloaded, and it would see no devices; link it to "
+        refuse(path, "is statically linked, so it cannot preload a library and would see no devices; link it to "
                      "libc.so and libibverbs.so");
     if (linker.find("ld-musl") != linker.npos)
-        refuse(path, "is linked to musl, and Weftio's libraries are linked to glibc; it would see no devices");
+        refuse(path, "is linked to musl, but Weftio's libraries are linked to glibc; it would see no devices");
 }
 
 /// Of "#!/usr/bin/env python3": /usr/bin/env.
@@ -116,12 +116,11 @@ void check_rights(const std::string& path)
     const bool sets_group = (file.st_mode & S_ISGID) != 0 && (file.st_mode & S_IXGRP) != 0 && file.st_gid != ::getgid();
     const bool has_capabilities = ::getuid() != 0 && ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
     if (sets_user || sets_group || has_capabilities)
-        refuse(path,
-               fmt::format("runs with rights of its own ({}), so no library can be preloaded, and it would see no "
-                           "devices; start a copy of it without them",
-                           sets_user    ? "set-user-ID"
-                           : sets_group ? "set-group-ID"
-                                        : "file capabilities"));
+        refuse(path, fmt::format("runs with its own rights ({}), so it cannot preload a library and would see no "
+                                 "devices; start a copy of it without them",
+                                 sets_user    ? "set-user-ID"
+                                 : sets_group ? "set-group-ID"
+                                              : "file capabilities"));
 }
 
 void check_at_depth(const std::string& path, unsigned depth)
@@ -146,7 +145,7 @@ std::string find_program(const std::string& name, std::string_view path)
             throw refusal(errno == EACCES ? not_executable : no_program,
                           fmt::format("{}: {}", name, std::strerror(errno)));
         if (!is_executable_file(name))
-            refuse(name, fs::is_directory(name) ? "is a folder, no program" : "is not executable");
+            refuse(name, fs::is_directory(name) ? "is a folder, not a program" : "is not executable");
         return name;
     }
     std::string seen; // that may not be executed
@@ -163,7 +162,7 @@ std::string find_program(const std::string& name, std::string_view path)
     }
     if (!seen.empty())
         refuse(seen, "is not executable");
-    throw refusal(no_program, fmt::format("{}: no such program in a folder of PATH", name));
+    throw refusal(no_program, fmt::format("{}: no such program in PATH", name));
 }
 
 void check_program(const std::string& path)

@@ -75,10 +75,9 @@ std::string look_at(const std::string& process)
     for (const char* const place : {"/dev/shm", temporary ? temporary : "/tmp", "/tmp"})
         if (std::string text = ask(place, process); !text.empty())
             return text;
-    throw refusal(own_failure,
-                  "--show " + process +
-                      ": no process of this number answers; name one of yours that runs below weftio-run and "
-                      "has looked for a device");
+    throw refusal(own_failure, "--show " + process +
+                                   ": no such process answers; name one of yours that weftio-run has started and that "
+                                   "has searched for devices");
 }
 
 } // namespace weftio::run

@@ -30,13 +30,13 @@ inline void add_json(CLI::App& app, common_options& options)
 {
     // Checked now, not after minutes of measuring.
     auto can_be_written = [](std::string path) {
-        return std::ofstream(path, std::ios::app) ? "" : path + " cannot be written; name a file that can be made";
+        return std::ofstream(path, std::ios::app) ? "" : path + " cannot be written; name a file that can be created";
     };
-    app.add_option("--json", options.json, "write the rows to this file too")->check(can_be_written);
+    app.add_option("--json", options.json, "also write the rows to this file")->check(can_be_written);
 }
 inline void add_rounds(CLI::App& app, common_options& options, unsigned least = 1)
 {
-    app.add_option("--rounds", options.rounds, "of everything, in turn")
+    app.add_option("--rounds", options.rounds, "rounds of all rows, in turn")
         ->check(CLI::Range(least, 1000u))
         ->capture_default_str();
 }
@@ -66,7 +66,7 @@ inline void add_cores(CLI::App& app, std::vector<int>& cores, const std::string&
     auto check = [may_be_used](const std::string& core) -> std::string {
         if (may_be_used(std::atoi(core.c_str())))
             return {};
-        return fmt::format("this process may not run on core {}; name others", core);
+        return fmt::format("this process may not run on core {}; name other cores", core);
     };
     app.add_option("--cores", cores, what)
         ->delimiter(',')
@@ -88,7 +88,7 @@ inline std::optional<int> read_words(CLI::App& app, int argc, char** argv)
         std::string text = words.what();
         for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;)
             text[at] = ' ';
-        fmt::print(stderr, "weftio: {}: {}; --help lists what there is\n", program_invocation_short_name, text);
+        fmt::print(stderr, "weftio: {}: {}; --help lists the options\n", program_invocation_short_name, text);
         return 2;
     }
 }

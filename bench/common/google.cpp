@@ -100,7 +100,7 @@ int measure(const options& wanted)
     std::ostringstream said_otherwise;
     rows.SetErrorStream(&said_otherwise);
     if (benchmark::RunSpecifiedBenchmarks(&rows) == 0) {
-        fmt::print(stderr, "weftio: {}: --only {}: no row has such a name; leave it out to see all\n",
+        fmt::print(stderr, "weftio: {}: --only {}: no row has this name; leave it out to see all\n",
                    program_invocation_short_name, wanted.only);
         return 2;
     }
@@ -113,9 +113,9 @@ int measure(const options& wanted)
 int main(int argc, char** argv)
 {
     options wanted;
-    CLI::App app("What one packet costs, in nanoseconds; bench/README.md says of what each row is");
+    CLI::App app("Cost of one packet, in nanoseconds; bench/README.md describes each row");
     app.add_option("--only", wanted.only, "rows whose name matches this regular expression");
-    app.add_option("--seconds", wanted.seconds, "of each row, each round")
+    app.add_option("--seconds", wanted.seconds, "time for each row in each round")
         ->check(CLI::Range(0.001, 3600.0))
         ->capture_default_str();
     bench::add_rounds(app, wanted);

@@ -20,9 +20,8 @@ void run_ip(std::vector<std::string> words)
 {
     words.insert(words.begin(), "ip");
     if (int status = run_command(words); status != 0)
-        throw std::runtime_error(
-            fmt::format("\"{}\" failed with status {}; install iproute2, or name ports that there are",
-                        fmt::join(words, " "), status));
+        throw std::runtime_error(fmt::format("\"{}\" failed with status {}; install iproute2, or name existing ports",
+                                             fmt::join(words, " "), status));
 }
 
 } // namespace
@@ -31,7 +30,7 @@ void make_private_network(const std::string& near, const std::string& peer, unsi
 {
     if (unshare(CLONE_NEWNET | CLONE_NEWNS) != 0)
         throw std::runtime_error(fmt::format(
-            "no network namespace to be had ({}); run as root, or name ports that there are", std::strerror(errno)));
+            "cannot create a network namespace ({}); run as root, or name existing ports", std::strerror(errno)));
     // As "ip netns exec" does: mounts /sys of this namespace, visible to this process only.
     mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
     umount2("/sys", MNT_DETACH);

@@ -20,7 +20,7 @@ class on_core {
         pthread_getaffinity_np(pthread_self(), sizeof before_, &before_);
         if (pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) != 0)
             throw std::runtime_error(
-                fmt::format("this process may not run on core {}; name others with --cores", core));
+                fmt::format("this process may not run on core {}; name other cores with --cores", core));
     }
     on_core(const on_core&) = delete;
     on_core& operator=(const on_core&) = delete;

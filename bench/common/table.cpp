@@ -89,7 +89,7 @@ bool is_met(std::string_view text, double value, double ratio)
         (std::string_view(of) != "ratio" && std::string_view(of) != "value") ||
         (std::string_view(way) != ">=" && std::string_view(way) != "<="))
         throw std::runtime_error(fmt::format(
-            "weftio: bench/goals.json: \"{}\" is no goal; write it as \"ratio >= 0.9\" or \"value <= 20\"", text));
+            "weftio: bench/goals.json: \"{}\" is not a goal; write it as \"ratio >= 0.9\" or \"value <= 20\"", text));
     const double is = std::string_view(of) == "ratio" ? ratio : value;
     return std::string_view(way) == ">=" ? is >= limit : is <= limit;
 }
@@ -116,7 +116,8 @@ void table::add(figure figure)
     if (figure.values.empty() || !are_numbers)
         throw std::runtime_error(fmt::format("{}: {} was not measured", program_, figure.name));
     if (!figure.peer.empty() && (!peer || peer->values.size() != figure.values.size()))
-        throw std::runtime_error(fmt::format("{}: {} has no rounds beside {}", program_, figure.name, figure.peer));
+        throw std::runtime_error(
+            fmt::format("{}: {} has no rounds to compare with {}", program_, figure.name, figure.peer));
     figures_.push_back(std::move(figure));
 }
 
@@ -229,7 +230,7 @@ void table::finish(const std::string& path) const
     file << json() << std::flush;
     if (!file)
         throw std::runtime_error(
-            fmt::format("{}: --json: {} cannot be written; name a file that can be made", program_, path));
+            fmt::format("{}: --json: {} cannot be written; name a file that can be created", program_, path));
 }
 
 } // namespace weftio::bench

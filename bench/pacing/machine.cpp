@@ -102,9 +102,8 @@ std::string machine_use::text() const
         engine_core < 0 ? "the engine on any of them" : fmt::format("the engine on core {}", engine_core);
     std::string stolen =
         engine_core < 0 ? "" : fmt::format(", of core {} {:.2f} %", engine_core, engine_core_steal_percent);
-    return fmt::format("{} cores, {}; load {:.2f}; steal {:.2f} % of all{}; the engine ran {:.3f} s, was put off its "
-                       "core {} times and "
-                       "waited {:.3f} ms for it{}",
+    return fmt::format("{} cores, {}; load {:.2f}; steal {:.2f} % of all{}; the engine ran {:.3f} s, was preempted {} "
+                       "times and waited {:.3f} ms{}",
                        cores, place, load, steal_percent, stolen, static_cast<double>(engine_ran_ns) / 1e9,
                        engine_preempted, static_cast<double>(engine_waited_ns) / 1e6,
                        engine_waited_ns > engine_ran_ns / 100 ? ": it had NO core of its own"

@@ -22,7 +22,7 @@ void require(pcap* handle, bool good, const std::string& interface)
 {
     if (good)
         return;
-    std::string text = fmt::format("no nanosecond capture on {}: {}", interface, pcap_geterr(handle));
+    std::string text = fmt::format("cannot capture with nanoseconds on {}: {}", interface, pcap_geterr(handle));
     pcap_close(handle);
     throw std::runtime_error(text);
 }
@@ -32,7 +32,7 @@ pcap* open(const std::string& interface)
     char words[PCAP_ERRBUF_SIZE] = "";
     pcap* handle = pcap_create(interface.c_str(), words);
     if (!handle)
-        throw std::runtime_error(fmt::format("no capture on {}: {}", interface, words));
+        throw std::runtime_error(fmt::format("cannot capture on {}: {}", interface, words));
     pcap_set_snaplen(handle, FRAME_BYTES);
     pcap_set_buffer_size(handle, ring_bytes);
     pcap_set_timeout(handle, wake_up_ms);

@@ -24,7 +24,7 @@ struct temporary_file {
     {
         int file = mkstemp(path.data());
         if (file < 0)
-            throw std::runtime_error(fmt::format("no temporary file {}: {}", path, std::strerror(errno)));
+            throw std::runtime_error(fmt::format("cannot create temporary file {}: {}", path, std::strerror(errno)));
         close(file);
     }
     temporary_file(const temporary_file&) = delete;
@@ -65,7 +65,7 @@ std::string run_tcpreplay(const std::string& interface, std::uint32_t count, std
     int status = run_command({"tcpreplay", "--quiet", "--preload-pcap", "--intf1=" + interface, capture.path});
     if (status == 127)
         return "not installed";
-    return status == 0 ? "" : fmt::format("it ended with status {}", status);
+    return status == 0 ? "" : fmt::format("it exited with status {}", status);
 }
 
 } // namespace weftio::bench

@@ -87,7 +87,7 @@ repeats& all_repeats()
 void require(std::int32_t status, const char* what)
 {
     if (status != WEFTIO_DEV_OK)
-        throw error(errc::device_error, fmt::format("rdma_bench: {} ended with status {}", what, status));
+        throw error(errc::device_error, fmt::format("rdma_bench: {} returned status {}", what, status));
 }
 
 double small_writes(const rdma_setup& setup, std::uint32_t queues, double seconds)
@@ -183,7 +183,7 @@ double frames(const rdma_setup& setup, const rdma_cores& cores, std::uint32_t pa
     const auto begin = std::chrono::steady_clock::now();
     do {
         weftio_dev_eth_txq_get_info(txq, &position, &mask);
-        require(weftio_dev_eth_txq_wait_room(txq, entries / 2, patience_ns), "the wait for room for frames");
+        require(weftio_dev_eth_txq_wait_room(txq, entries / 2, patience_ns), "the wait for space for frames");
         for (std::uint32_t each = 0; each < burst; ++each)
             require(weftio_dev_eth_txq_send_enqueue_weak(txq,
                                                          weftio_dev_buf_get(made.handle(), (position + each) % 256),

@@ -43,7 +43,7 @@ round_trips notes::sum_up(std::array<running_kernel, 2>& kernels) const
             throw error(errc::device_error, "rdma_bench: round trips did not end within 30 s");
     if (*right(0) != trips_ || *right(1) != trips_)
         throw error(errc::device_error,
-                    fmt::format("rdma_bench: of {} round trips {} came as they were sent, and {} came back so", trips_,
+                    fmt::format("rdma_bench: of {} round trips, {} arrived unchanged and {} returned unchanged", trips_,
                                 *right(1), *right(0)));
     std::uint32_t* const all = taken_ns(0);
     std::sort(all, all + trips_);

@@ -40,7 +40,8 @@ std::unique_ptr<rdma_setup> rdma_setup::on_rings(const rdma_cores& cores, engine
         if (!setup->wires_[0] || !setup->wires_[1] ||
             rte_eth_from_rings(fmt::format("{}{}", setup->name_, end).c_str(), &setup->wires_[end], 1,
                                &setup->wires_[1 - end], 1, 0) < 0)
-            throw std::runtime_error("rdma_bench: DPDK made no rings between two ports; it may be short of memory");
+            throw std::runtime_error(
+                "rdma_bench: DPDK could not create rings between two ports; it may be short of memory");
     setup->open(fmt::format("net_ring_{}0", setup->name_), fmt::format("net_ring_{}1", setup->name_), cores,
                 {mode, mode}, port_mtu);
     setup->has_turns_ = mode != engine_mode::thread;

@@ -40,7 +40,7 @@ inline void wait_for_room(const stream_shape& shape, weftio_dev_rdma* rdma, std:
     constexpr std::uint64_t at_once_ns = 1;
     while (shape.turns && weftio_dev_rdma_wait_room(rdma, room, at_once_ns) == WEFTIO_DEV_TIMEOUT)
         shape.turns->run_turns();
-    require(weftio_dev_rdma_wait_room(rdma, room, patience_ns), "the wait for room");
+    require(weftio_dev_rdma_wait_room(rdma, room, patience_ns), "the wait for space");
 }
 
 /// Posts bursts to each queue in turn until the time is over, and waits until all are done. Returns messages per

@@ -12,7 +12,7 @@ std::string vendor_library_asked_for(const configuration&)
 
 const vendor_library& vendor_library::open(const std::string&)
 {
-    throw error(errc::not_supported, "weftio: libcufile.so.0: this is Weftio's, which does not call NVIDIA's");
+    throw error(errc::not_supported, "weftio: libcufile.so.0: Weftio's own library does not call NVIDIA's");
 }
 
 } // namespace weftio::storage

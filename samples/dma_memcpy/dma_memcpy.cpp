@@ -66,7 +66,7 @@ int run(const options& wanted)
 
     const auto counters = queue.counters();
     const std::uint32_t whole = whole_pieces(from, to, wanted.bytes);
-    fmt::print("copied {}, failed {}, flushed {}; {} of {} arrived whole, {:.2f} GB/s with launch\n", counters.copied,
+    fmt::print("copied {}, failed {}, flushed {}; {} of {} pieces verified, {:.2f} GB/s with launch\n", counters.copied,
                counters.failed, counters.flushed, whole, wanted.count,
                static_cast<double>(counters.copied_bytes) / seconds.count() / 1e9);
     return whole == wanted.count ? 0 : 3;
@@ -76,13 +76,13 @@ int run(const options& wanted)
 
 int main(int argc, char** argv)
 {
-    CLI::App app{"A kernel has memory copied by a DMA engine, and waits until the copies are done."};
+    CLI::App app{"A kernel copies memory by a DMA engine and waits for the copies."};
     options wanted;
     app.option_defaults()->always_capture_default();
     app.add_option("-g,--device", wanted.device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N");
     app.add_option("--lanes", wanted.lanes, "lanes of the kernel's one block")->check(CLI::Range(1, 1024));
     app.add_option("--bytes", wanted.bytes, "length of a piece")->check(CLI::Range(1u, 1u << 30));
-    app.add_option("--count", wanted.count, "how many pieces")->check(CLI::PositiveNumber);
+    app.add_option("--count", wanted.count, "number of pieces")->check(CLI::PositiveNumber);
     app.set_version_flag("-V,--version", "dma_memcpy " WEFTIO_VERSION);
     return sample::main_of(app, argc, argv, [&] { return run(wanted); });
 }

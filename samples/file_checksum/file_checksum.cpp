@@ -32,7 +32,7 @@ struct descriptor {
     {
         if (number < 0)
             throw std::runtime_error(
-                fmt::format("file_checksum: {}: {}; name a file that can be read", path, std::strerror(errno)));
+                fmt::format("file_checksum: {}: {}; name a readable file", path, std::strerror(errno)));
     }
     descriptor(const descriptor&) = delete;
     descriptor& operator=(const descriptor&) = delete;
@@ -101,10 +101,10 @@ int run(const options& wanted)
 
 int main(int argc, char** argv)
 {
-    CLI::App app{"A kernel streams a file through itself, several reads in flight, and prints its Adler-32 checksum."};
+    CLI::App app{"A kernel streams a file, several reads in flight, and prints its Adler-32 checksum."};
     options wanted;
     app.option_defaults()->always_capture_default();
-    app.add_option("file", wanted.path, "what to read")->required();
+    app.add_option("file", wanted.path, "file to read")->required();
     app.add_option("-g,--device", wanted.device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N");
     app.add_option("--lanes", wanted.lanes, "lanes of the kernel's one block")->check(CLI::Range(1, 1024));
     app.add_option("--reads", wanted.reads, "reads in flight")->check(CLI::Range(1, 1024));

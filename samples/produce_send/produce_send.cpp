@@ -89,17 +89,19 @@ int run(const options& wanted)
 
 int main(int argc, char** argv)
 {
-    CLI::App app{"A kernel builds UDP datagrams and sends them, every lane at its own position of the queue."};
+    CLI::App app{"A kernel builds UDP datagrams and sends them, each lane at its own position of the queue."};
     options wanted;
-    auto is_mac = [](const std::string& text) { return ether_aton(text.c_str()) ? "" : text + " is no MAC address"; };
+    auto is_mac = [](const std::string& text) {
+        return ether_aton(text.c_str()) ? "" : text + " is not a MAC address";
+    };
     app.option_defaults()->always_capture_default();
     app.add_option("-n,--port", wanted.port, "iface:NAME, tap:NAME, pcap:tx=FILE, null, a PCI address or DPDK devargs");
     app.add_option("-g,--device", wanted.device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N");
     app.add_option("--lanes", wanted.lanes, "lanes of the kernel's one block")->check(CLI::Range(1, 1024));
-    app.add_option("--count", wanted.count, "how many datagrams");
+    app.add_option("--count", wanted.count, "number of datagrams");
     app.add_option("--dst-mac", wanted.mac, "to whom")->check(is_mac);
-    app.add_option("--dst-ip", wanted.ip, "to whom, an IPv4 address")->check(CLI::ValidIPV4);
-    app.add_flag("--wait-for-link", wanted.wait_for_link, "begin when the port's link is up");
+    app.add_option("--dst-ip", wanted.ip, "destination, an IPv4 address")->check(CLI::ValidIPV4);
+    app.add_flag("--wait-for-link", wanted.wait_for_link, "start when the port's link is up");
     app.set_version_flag("-V,--version", "produce_send " WEFTIO_VERSION);
     return sample::main_of(app, argc, argv, [&] { return run(wanted); });
 }

@@ -103,7 +103,7 @@ bool serve(const options& wanted, const weftio::port& port, const weftio::device
                            came[piece].kind == (piece / 2 % 2 ? WEFTIO_DEV_RDMA_SEND_IMM : WEFTIO_DEV_RDMA_WRITE_IMM);
         fmt::print("Server: buffer {}, piece {}: {} with immediate value {}, bytes of {:#04x}{}\n", piece / 2,
                    piece % 2, name_of(came[piece].kind), came[piece].immediate, bytes[0],
-                   right ? "" : ": not what was sent");
+                   right ? "" : ": not the bytes sent");
         as_sent = as_sent && right;
     }
     return as_sent;
@@ -125,8 +125,7 @@ bool ask(const options& wanted, const weftio::port& port, const weftio::device& 
     for (std::uint32_t piece = 0; piece < pieces; ++piece)
         whole += is_whole(static_cast<const std::uint8_t*>(back.cpu_address(0)) + piece * PIECE_BYTES, piece);
     const auto ready = *static_cast<const weftio_u64*>(here.memory.cpu_address());
-    fmt::print("Client: {} of {} buffers were ready; of {} pieces {} came back as they were sent\n", ready, pieces / 2,
-               pieces, whole);
+    fmt::print("Client: {} of {} buffers were ready; {} pieces sent, {} verified\n", ready, pieces / 2, pieces, whole);
     return as_sent && ready == pieces / 2 && whole == pieces;
 }
 
@@ -155,29 +154,28 @@ int run(const options& wanted)
 
 int main(int argc, char** argv)
 {
-    CLI::App app{
-        "A client's kernel fills buffers of a server by RDMA. Without --listen and --connect both are here.\n\n"
-        "Both ends are on one link. Their first words go over TCP, for which Linux needs an interface of its "
-        "own: use another one than that of --port, or net_af_packet0,iface=NAME as port, beside which Linux "
-        "goes on to use NAME; iface:NAME may take all packets of NAME."};
+    CLI::App app{"A client's kernel fills a server's buffers by RDMA. Without --listen and --connect, both run "
+                 "here.\n\nBoth ends must be on one link. They first exchange data over TCP, which needs an interface "
+                 "with a Linux address: use another one than that of --port, or net_af_packet0,iface=NAME as port, "
+                 "with which Linux keeps using NAME; iface:NAME may take all packets of NAME."};
     options wanted;
     app.option_defaults()->always_capture_default();
-    auto* listen = app.add_option("--listen", wanted.listen, "be the server, at this TCP port: PORT or ADDRESS:PORT");
-    auto* connect = app.add_option("--connect", wanted.connect, "be the client of the server at HOST:PORT");
+    auto* listen = app.add_option("--listen", wanted.listen, "run the server, at this TCP port: PORT or ADDRESS:PORT");
+    auto* connect = app.add_option("--connect", wanted.connect, "run the client of the server at HOST:PORT");
     connect->excludes(listen);
     app.add_option("-n,--port", wanted.port, "loopback, iface:NAME, a PCI address or DPDK devargs");
     app.add_option("-g,--device", wanted.device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N");
     app.add_option("--address", wanted.address,
-                   "of this end's queue pair, IPv4 or IPv6; by default 10.0.0.1 (server) and 10.0.0.2 (client)");
-    app.add_option("--count", wanted.count, "how many buffers the server has")
+                   "address of this end's queue pair, IPv4 or IPv6; default: 10.0.0.1 (server) and 10.0.0.2 (client)");
+    app.add_option("--count", wanted.count, "number of the server's buffers")
         ->check(CLI::Range(1, 1 << 20))
         ->excludes(connect);
-    app.add_option("--timeout", wanted.timeout, "seconds to wait for the peer; 0: for ever");
+    app.add_option("--timeout", wanted.timeout, "seconds to wait for the peer; 0: no limit");
     app.set_version_flag("-V,--version", "rdma_client_server " WEFTIO_VERSION);
     return sample::main_of(app, argc, argv, [&] {
         if (!wanted.address.empty() && wanted.listen.empty() && wanted.connect.empty())
             throw CLI::ValidationError("--address",
-                                       "needs --listen or --connect: both ends in one process have their own");
+                                       "needs --listen or --connect; in one process, both ends use their own");
         return run(wanted);
     });
 }

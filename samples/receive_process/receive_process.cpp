@@ -89,13 +89,13 @@ int main(int argc, char** argv)
 {
     options wanted;
     CLI::App app{
-        "One kernel receives packets, a second one looks into them, the CPU prints how many of each protocol came."};
+        "One kernel receives packets, a second one inspects them, the CPU prints the number of each protocol."};
     app.option_defaults()->always_capture_default();
     app.add_option("-n,--port", wanted.port, "pcap:FILE, iface:NAME, tap:NAME, null, a PCI address or DPDK devargs");
     app.add_option("-g,--device", wanted.device, "where the kernels run: cpu, opencl, opencl:N, cuda:N");
     app.add_option("--lanes", wanted.lanes, "lanes of each kernel's one block")->check(CLI::Range(1, 1024));
-    app.add_option("--count", wanted.count, "end after so many packets (0: no limit)");
-    app.add_option("--seconds", wanted.seconds, "end after so many seconds (0: no limit)");
+    app.add_option("--count", wanted.count, "stop after this many packets (0: no limit)");
+    app.add_option("--seconds", wanted.seconds, "stop after this many seconds (0: no limit)");
     app.set_version_flag("-V,--version", "receive_process " WEFTIO_VERSION);
     return sample::main_of(app, argc, argv, [&] { return run(wanted); });
 }

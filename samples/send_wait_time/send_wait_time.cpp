@@ -92,17 +92,19 @@ int run(const options& wanted)
 
 int main(int argc, char** argv)
 {
-    CLI::App app{"A kernel schedules 8 bursts of 32 frames of 1 kB and returns; the NIC keeps the times."};
+    CLI::App app{"A kernel schedules 8 bursts of 32 frames of 1 kB and returns; the NIC sends them on time."};
     options wanted;
-    auto is_mac = [](const std::string& text) { return ether_aton(text.c_str()) ? "" : text + " is no MAC address"; };
+    auto is_mac = [](const std::string& text) {
+        return ether_aton(text.c_str()) ? "" : text + " is not a MAC address";
+    };
     app.option_defaults()->always_capture_default();
     app.add_option("-n,--port", wanted.port, "iface:NAME, tap:NAME, pcap:tx=FILE, null, a PCI address or DPDK devargs");
     app.add_option("-g,--device", wanted.device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N");
-    app.add_option("-t,--interval", wanted.interval_ns, "nanoseconds from burst to burst")
+    app.add_option("-t,--interval", wanted.interval_ns, "nanoseconds between bursts")
         ->check(CLI::Range(std::uint64_t{0}, longest_interval_ns));
     app.add_option("--lanes", wanted.lanes, "lanes of the kernel's one block")->check(CLI::Range(1, 1024));
     app.add_option("--dst-mac", wanted.mac, "to whom")->check(is_mac);
-    app.add_flag("--wait-for-link", wanted.wait_for_link, "begin when the port's link is up");
+    app.add_flag("--wait-for-link", wanted.wait_for_link, "start when the port's link is up");
     app.set_version_flag("-V,--version", "send_wait_time " WEFTIO_VERSION);
     return sample::main_of(app, argc, argv, [&] { return run(wanted); });
 }

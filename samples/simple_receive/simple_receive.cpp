@@ -34,7 +34,7 @@ void print_conservation(const weftio::port_counters& counters)
             fmt::print(", {} {}", to_string(static_cast<weftio::drop_reason>(reason)), counters.dropped[reason]);
     fmt::print("{}\n", counters.capture_damaged ? ", capture damaged: it ends inside a record" : "");
     if (counters.dropped[static_cast<std::size_t>(weftio::drop_reason::too_long)])
-        fmt::print("too_long: shorter ones come with \"ethtool -K PEER tx off tso off gso off\" at the sender\n");
+        fmt::print("too_long: for shorter packets, run \"ethtool -K PEER tx off tso off gso off\" at the sender\n");
 }
 
 int run(const std::string& port_spec, const std::string& device_spec, std::uint32_t lanes, std::uint32_t count,
@@ -97,8 +97,8 @@ int main(int argc, char** argv)
     app.add_option("--lanes", lanes, "lanes of the kernel's one block")
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
-    app.add_option("--count", count, "end after so many packets (0: no limit)")->capture_default_str();
-    app.add_option("--seconds", seconds, "end after so many seconds (0: no limit)")->capture_default_str();
+    app.add_option("--count", count, "stop after this many packets (0: no limit)")->capture_default_str();
+    app.add_option("--seconds", seconds, "stop after this many seconds (0: no limit)")->capture_default_str();
     app.set_version_flag("-V,--version", "simple_receive " WEFTIO_VERSION);
     return sample::main_of(app, argc, argv, [&] { return run(port, device, lanes, count, seconds); });
 }

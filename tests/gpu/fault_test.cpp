@@ -50,7 +50,7 @@ TEST_F(GpuFault, IsOneClearErrorAndThePortGoesOn)
 {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(fault_and_tell(), testing::ExitedWithCode(0),
-                "first: weftio: cuda: kernel touch_nothing ended with .*illegal memory access.*restart it(.|\n)*"
+                "first: weftio: cuda: kernel touch_nothing failed with .*illegal memory access.*restart it(.|\n)*"
                 "again: weftio: .*restart the process(.|\n)*"
                 "opened anew: weftio: .*(.|\n)*"
                 "the port goes on: 1000 packets");

@@ -33,7 +33,7 @@ refused() { # what, exit status, part of the sentence, arguments...
     check_has "$what" "$part" "$seen"
 }
 refused "no file" 1 "file is required"
-refused "no such file" 4 "No such file or directory; name a file that can be read" "$work/none"
+refused "no such file" 4 "No such file or directory; name a readable file" "$work/none"
 refused "a folder" 4 "is neither a regular file nor a block device" "$work"
 refused "no reads" 1 "--reads: Value 0 not in range" --reads 0 "$work/1"
 refused "no such device" 4 "weftio: device" -g nothing "$work/1"

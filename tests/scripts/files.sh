@@ -26,7 +26,7 @@ check_has "no configuration: sentence" "none.json: cannot read the configuration
 echo '{"properties": {"use_poll_mode": 1}}' >wrong.json
 CUFILE_ENV_PATH_JSON=$work/wrong.json expect 1 --check
 check "a wrong value: one sentence" \
-    "weftio: $work/wrong.json:1: properties.use_poll_mode: a whole number where true or false should stand" "$(cat err)"
+    "weftio: $work/wrong.json:1: properties.use_poll_mode: a whole number instead of true or false" "$(cat err)"
 expect 0 --check "$work"
 check "the sections of gdscheck, in order" "ENVIRONMENT DRIVER_CONFIGURATION CUFILE_CONFIGURATION GPU_INFO PLATFORM ROUTING " \
     "$(grep -E '^[A-Z ]+$' out | tr ' \n' '_ ')"
@@ -48,11 +48,11 @@ expect 0 --check --topology trees "$work"
 # What --check says is what an engine does.
 echo '{"properties": {"force_compat_mode": true}}' >compat.json
 expect 0 --check --config compat.json "$work"
-check_has "force_compat_mode: POSIX" "posix: any file system, any memory" "$(grep 'way for memory of the host' out)"
+check_has "force_compat_mode: POSIX" "posix: any file system, any memory" "$(grep 'way for host memory' out)"
 WEFTIO_CUFILE_LIBRARY=/none/libcufile.so.0 expect 0 --check "$work"
-check_has "NVIDIA's library that is asked for is not there: why" "/none/libcufile.so.0: does not open" \
+check_has "NVIDIA's library that is asked for is not there: why" "/none/libcufile.so.0: cannot be loaded" \
     "$(grep -A3 "NVIDIA's libcufile.so.0" out)"
-check_has "NVIDIA's library is not there: staged" "way for memory of a GPU" "$(grep -E 'of a GPU +(uring|posix): ' out)"
+check_has "NVIDIA's library is not there: staged" "way for GPU memory" "$(grep -E 'way for GPU memory +(uring|posix): ' out)"
 
 # A short run of every load.
 for load in read write mixed; do
@@ -67,7 +67,7 @@ if command -v fio >/dev/null; then
     check "bench: fio is the measure" 1.00 "$(awk '/^fio/ {print $5; exit}' out)"
 fi
 expect 1 bench --plot moved.png "$work"
-check_has "bench --plot of another kind: sentence" "--plot moved.png: the diagram is drawn as SVG; name a file that ends in .svg" "$(cat err)"
+check_has "bench --plot of another kind: sentence" "--plot moved.png: the plot is an SVG file; name a file that ends in .svg" "$(cat err)"
 expect 1 bench -s 1m -b 4k --seconds 0.01 --no-fio --plot "$work/none/moved.svg" "$work"
 check_has "bench --plot that cannot be written: sentence" "--plot $work/none/moved.svg: cannot be written" "$(cat err)"
 expect 1 bench -s 1m -b 4k "$work/none/file"
@@ -83,9 +83,9 @@ expect 1 bench -s 1m -b 4k --seconds 0.01 "$work/pipe"
 check_has "bench on a FIFO: sentence" "neither a regular file nor a block device" "$(cat err)"
 expect 1 bench --seconds nan "$work"
 expect 1 --check --topology "$work"
-check "--topology of a folder: sentence" "weftio-files: $work: is no regular file" "$(cat err)"
+check "--topology of a folder: sentence" "weftio-files: $work: not a regular file" "$(cat err)"
 expect 1 --check --root "$work/none"
-check "--root of nothing: sentence" "weftio-files: --root $work/none: is no folder" "$(cat err)"
+check "--root of nothing: sentence" "weftio-files: --root $work/none: not a folder" "$(cat err)"
 mkdir stopped
 "$files" bench -s 64m -b 4k --seconds $patience "$work/stopped" >/dev/null 2>&1 &
 program=$!
@@ -112,7 +112,7 @@ rm -f weftio-files.*
 expect 3 --stats $program
 check "--stats of no process: sentence" "weftio-files: process $program: there is none" "$(cat err)"
 expect 3 --stats $$
-check "--stats of another program: sentence" "weftio-files: process $$: uses no files of Weftio" "$(cat err)"
+check "--stats of another program: sentence" "weftio-files: process $$: uses no Weftio files" "$(cat err)"
 
 options=$("$files" --help | grep -oE -- '--[a-z-]+' | sort -u | grep -v -- '--way-')
 for option in $options; do

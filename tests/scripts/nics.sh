@@ -215,7 +215,7 @@ check_closing() {
 }
 check_unplugging() {
     local planned sent not_sent crossed
-    check_has "$1: who sends on a NIC that is unplugged is told" "the port has gone" "$(words_of 'weftio-replay.*--loop')"
+    check_has "$1: who sends on a NIC that is unplugged is told" "the port is gone" "$(words_of 'weftio-replay.*--loop')"
     { read -r planned && read -r sent && read -r not_sent; } < <(sed -n 's/^ *"\(planned\|sent\|not_sent\)": \([0-9]*\),.*/\2/p' "$work/words")
     check "$1: no frame is unaccounted for" "$planned" $((sent + not_sent))
     crossed=$(($(frames frame frame.number "$work/wire2.pcap" | wc -l) - half2))
@@ -237,7 +237,7 @@ for each in "${cases[@]}"; do
     boot "$nic" "$iommu"
     check "$each: programs end well" "${statuses[*]}" "$(sed -n 's/^@ exit //p' "$work/words" | paste -s -d ' ')" || grep -v 'received UDP' "$work/words"
     check "$each: no access to memory that the NIC was not told of" "" "$(faults "$nic" | head -3)"
-    [ -n "$iommu" ] || check_has "$each: ordinary pages are refused" "DPDK's memory is ordinary pages" "$(words_of 'produce_send --count')"
+    [ -n "$iommu" ] || check_has "$each: ordinary pages are refused" "DPDK's memory, ordinary pages, has no known physical addresses" "$(words_of 'produce_send --count')"
     check_sending "$each"
     [ "$iommu" != 39 ] || continue
     check_receiving "$each"

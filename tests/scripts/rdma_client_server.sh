@@ -29,7 +29,7 @@ for device in $devices; do
     check "both ends in one process on $device: exit status" 0 $?
     check "both ends in one process on $device: what came" "$(cat "$work/expected")" "$(grep ^Server <<<"$said")"
     check "both ends in one process on $device: what the client says" \
-        "Client: 4 of 4 buffers were ready; of 8 pieces 8 came back as they were sent" "$(grep ^Client <<<"$said")"
+        "Client: 4 of 4 buffers were ready; 8 pieces sent, 8 verified" "$(grep ^Client <<<"$said")"
 done
 said=$("$sample" --count 301 | grep ^Server | tail -1) # the client may be the last to speak
 check "301 buffers" "Server: buffer 300, piece 1: WRITE with immediate value 601, bytes of 0x5c" "$said"
@@ -49,9 +49,9 @@ refused 1 "--count" --count 0
 refused 4 "\"localhost\": no host; write HOST:PORT" --connect localhost
 refused 4 "\"fd00::1:18515\": an IPv6 address without brackets" --connect fd00::1:18515
 refused 4 "\"[::1]\": no port number; write HOST:PORT" --connect "[::1]"
-refused 4 "host \"no-such-host.invalid\" has no address" --connect no-such-host.invalid:1
-refused 4 "no peer accepts us (Connection refused) within 1000 ms; start the peer's" --connect localhost:1 --timeout 1
-refused 4 "no peer came within 1000 ms; start the peer" --listen 127.0.0.1:0 --timeout 1
+refused 4 "cannot resolve host \"no-such-host.invalid\"" --connect no-such-host.invalid:1
+refused 4 "no peer accepted the connection (Connection refused) within 1000 ms; start the peer's" --connect localhost:1 --timeout 1
+refused 4 "no peer connected within 1000 ms; start the peer" --listen 127.0.0.1:0 --timeout 1
 refused 4 "name an address that an interface of this host has" --listen 192.0.2.1:18515
 refused 4 "nosuch" -n nosuch:port
 
@@ -74,20 +74,20 @@ ended() {
 
 start --listen 127.0.0.1:0 --timeout 0
 port=$(grep -o 'TCP port [0-9]*' "$work/server" | tr -dc 0-9)
-refused 4 "Address already in use; end who has the port" --listen "127.0.0.1:$port"
+refused 4 "Address already in use; stop the program that has the port" --listen "127.0.0.1:$port"
 exec 3<>/dev/tcp/127.0.0.1/"$port" && printf 'GET / HTTP/1.1\r\n\r\n' >&3
 check "a browser is refused" "" "$(timeout $patience cat <&3 2>/dev/null)"
 exec 3<&-
 kill -INT $server
 ended "Ctrl-C" 4
-check_has "Ctrl-C: sentence" "the application has ended the wait" "$(cat "$work/words")"
+check_has "Ctrl-C: sentence" "the application canceled the wait" "$(cat "$work/words")"
 
 # A peer that hears our words and none of our packets.
 start --listen 127.0.0.1:0 -n null
 port=$(grep -o 'TCP port [0-9]*' "$work/server" | tr -dc 0-9)
-refused 4 "the peer has closed the connection; look at the peer" --connect "127.0.0.1:$port" -n null
+refused 4 "the peer closed the connection; check the peer" --connect "127.0.0.1:$port" -n null
 ended "no way between them" 1
-check_has "no way between them: sentence" "the peer has not acknowledged it, as often as the queue was to try" "$(cat "$work/words")"
+check_has "no way between them: sentence" "no acknowledgment after retry_count retries" "$(cat "$work/words")"
 check "no way between them: what came" "Server: buffer 0, piece 0: nothing with immediate value 0, bytes of 0x00: not what was sent" \
     "$(grep ^Server "$work/server" | head -1)"
 
@@ -160,7 +160,7 @@ two() {
     start --listen "$5" -n "$port" -g "$3" --address "$6"
     said=$(bounded ip netns exec $far "$sample" --connect "$5" -n "$port" -g "$4" --address "$7" 2>&1)
     check "$what: the client's exit status" 0 $? || echo "$said"
-    check "$what: what the client says" "Client: 4 of 4 buffers were ready; of 8 pieces 8 came back as they were sent" "$said"
+    check "$what: what the client says" "Client: 4 of 4 buffers were ready; 8 pieces sent, 8 verified" "$said"
     ended "$what" 0
     check "$what: what came" "$(cat "$work/expected")" "$(grep ^Server "$work/server")"
     eventually dissect
@@ -191,12 +191,12 @@ for ending in "KILL 137" "INT 4"; do
     { wait $client; } 2>/dev/null
     check "the client gets SIG$signal: its exit status" "${ending#* }" $?
     ended "the client gets SIG$signal" 4
-    check_has "the client gets SIG$signal: the server's sentence" "the peer has closed the connection; look at the peer" "$(tail -1 "$work/words")"
+    check_has "the client gets SIG$signal: the server's sentence" "the peer closed the connection; check the peer" "$(tail -1 "$work/words")"
 done
 
 start --listen 10.89.0.1:18515 -n $packet --address 10.0.0.1
 said=$(bounded ip netns exec $far "$sample" --connect 10.89.0.1:18515 -n $packet --address fd00::2 2>&1)
 check "IPv4 and IPv6: the client's exit status" 4 $?
-check_has "IPv4 and IPv6: sentence" "make both rdma_devices with addresses of one IP version" "$said"
+check_has "IPv4 and IPv6: sentence" "create both rdma_devices with addresses of one IP version" "$said"
 ended "IPv4 and IPv6" 4
 finish

@@ -343,6 +343,6 @@ within ip link del left
 status=0
 wait_for_end $pid || status=$?
 [[ $status == 4 ]] || fail "exit status $status when the port goes away"
-grep -q "has gone" gone.txt || fail "the port that went away is not named"
+grep -q "is gone" gone.txt || fail "the port that went away is not named"
 [[ $(value gone.json 'r["exit_code"] == 4 and r["total"]["sent"] > 10') == True ]] || fail "no true report of a port that went away"
 echo "passed"

@@ -24,24 +24,24 @@ expect 125
 check "no program: sentence" "weftio-run: name the program to start" "$(head -1 err)"
 expect 125 --devices 99 true
 expect 127 weftio-nothing
-check "no such program: sentence" "weftio-run: weftio-nothing: no such program in a folder of PATH" "$(cat err)"
+check "no such program: sentence" "weftio-run: weftio-nothing: no such program in PATH" "$(cat err)"
 expect 126 /etc/passwd
 check "not executable: sentence" "weftio-run: /etc/passwd: is not executable" "$(cat err)"
 if [ -x /sbin/ldconfig ] && ! grep -q ld-linux <(readelf -l /sbin/ldconfig 2>&1); then
     expect 126 /sbin/ldconfig --version
-    check_has "statically linked: sentence" "weftio-run: /sbin/ldconfig: is statically linked, so no library" "$(cat err)"
+    check_has "statically linked: sentence" "weftio-run: /sbin/ldconfig: is statically linked, so it cannot preload a library" "$(cat err)"
 fi
 "$run" --help >/dev/full 2>err
 check "a full disk: exit status" 125 $?
 check "a full disk: sentence" "weftio-run: standard output: cannot be written" "$(cat err)"
 WEFTIO_RUN_ENGINE=$work/none.so expect 125 true
 check "no engine's library: sentence" \
-    "weftio-run: the engine's library $work/none.so is not there; build or install Weftio again" "$(cat err)"
+    "weftio-run: the engine's library $work/none.so does not exist; build or install Weftio again" "$(cat err)"
 mkdir -p alone/bin
 cp "$run" alone/bin
 alone/bin/weftio-run true 2>err
 check "no library to preload: exit status" 125 $?
-check_has "no library to preload: sentence" "weftio-run: libweftio-verbs-preload.so is not there (looked in $work/alone/lib/verbs" \
+check_has "no library to preload: sentence" "weftio-run: libweftio-verbs-preload.so does not exist (searched $work/alone/lib/verbs" \
     "$(cat err)"
 
 # What cannot be is refused before the program starts, in one sentence; variables too.
@@ -50,16 +50,16 @@ refused() { # refused SENTENCE VARIABLE=VALUE ARGUMENTS...
     check "$2 ${*:3}: exit status" 125 $?
     check "$2 ${*:3}: sentence" "weftio-run: $1" "$(head -1 err)$(cat out)"
 }
-no_host="is no address that peers reach one host by; write it as 10.0.0.1 or fd00::1"
+no_host="not a unicast address of one host; write it as 10.0.0.1 or fd00::1"
 refused "--address 127.0.0.1: $no_host" A=B --address 127.0.0.1
 refused "WEFTIO_RUN_ADDRESS ::1: $no_host" WEFTIO_RUN_ADDRESS=::1
-refused "WEFTIO_RUN_ADDRESS x: is no address; write it as 10.0.0.1 or fd00::1" WEFTIO_RUN_ADDRESS=x
-refused "WEFTIO_RUN_DEVICES 9: is no number from 1 to 8" WEFTIO_RUN_DEVICES=9
+refused "WEFTIO_RUN_ADDRESS x: not an address; write it as 10.0.0.1 or fd00::1" WEFTIO_RUN_ADDRESS=x
+refused "WEFTIO_RUN_DEVICES 9: not a number from 1 to 8" WEFTIO_RUN_DEVICES=9
 refused "WEFTIO_RUN_WIRE a/b: name it with 1 to 64 letters, digits, '-', '_' and '.'" WEFTIO_RUN_WIRE=a/b
-refused "WEFTIO_RUN_LOSS 2: is no share from 0 to 1, with or without a seed behind it; write 0.01 or 0.01,7" WEFTIO_RUN_LOSS=2
+refused "WEFTIO_RUN_LOSS 2: not a share from 0 to 1 with an optional seed; write 0.01 or 0.01,7" WEFTIO_RUN_LOSS=2
 refused "WEFTIO_RUN_DOORBELL_BYTES 16: is neither 8 nor 64" WEFTIO_RUN_DOORBELL_BYTES=16
 refused "WEFTIO_RUN_DUMP /tmp: names no file" WEFTIO_RUN_DUMP=/tmp
-refused "--loss and WEFTIO_RUN_PORT: only the wire in memory loses frames on purpose" WEFTIO_RUN_PORT=null --loss 0.1
+refused "--loss and WEFTIO_RUN_PORT: only a wire in memory can lose frames on purpose" WEFTIO_RUN_PORT=null --loss 0.1
 WEFTIO_RUN_DEVICES=9 expect 0 --devices 2 true
 WEFTIO_RUN_DEVICES='' expect 0 true
 
@@ -108,7 +108,7 @@ check "a program that looks for no device notices nothing" "$(cat before)" "$(ca
 check "the engine's sentence" "toy: it does not start" "$(TOY_FAILS=1 "$run" ls -d /dev/infiniband /sys/class/infiniband 2>&1 | grep -v ^ls:)"
 check "no engine, no devices" "ls: cannot access '/dev/infiniband': No such file or directory" \
     "$(TOY_FAILS=1 LC_ALL=C "$run" ls -d /dev/infiniband 2>&1 | grep ^ls:)"
-check_has "an engine of another version" "weftio-run: the engine's library is of another version than the preloaded one: $WEFTIO_RUN_ENGINE" \
+check_has "an engine of another version" "weftio-run: the engine's library has another version than the preloaded one: $WEFTIO_RUN_ENGINE" \
     "$(TOY_VERSION=99 "$run" ls -d /dev/infiniband 2>&1)"
 cp "$here/LICENSE" broken.so
 check_has "a library that is none" "weftio-run: the engine cannot be loaded: $work/broken.so: " \

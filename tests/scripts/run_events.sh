@@ -15,10 +15,10 @@ if [ "${2:-}" != port ]; then
     bounded "$run" --wire events-$$ -- "$work/events" >"$work/out" 2>"$work/log"
     check "events of queue pairs and completion queues" "0 0 checks failed" "$? $(cat "$work/out")"
     sentence() { check_has "the log: $1" "$2" "$(grep -E "$3" "$work/log")"; }
-    sentence "a refused request" ": the peer refuses the memory: its key, range, rights or protection domain are wrong (peer: queue pair " \
+    sentence "a refused request" ": the peer refused access to its memory: wrong key, range, rights or protection domain (peer: queue pair " \
         "entry at position 0 failed: 8 bytes at 0x[0-9a-f]+ with key 0x[0-9a-f]+:"
     sentence "why it was refused" "with key 0x" "the peer's WRITE was refused: 8 bytes at 0x[0-9a-f]+ .*\(peer: queue pair [0-9]+ at [0-9.]+\)$"
-    sentence "a right that is missing" "this queue does not give the peer access::remote_read" "the peer's READ was refused"
+    sentence "a right that is missing" "the queue's rights lack access::remote_read" "the peer's READ was refused"
     sentence "a receive" "the message is longer than the receive entry" "receive entry at position 0"
     check "the log: one sentence for each failure" 10 "$(grep -c 'weftio: rdma_queue' "$work/log")"
 

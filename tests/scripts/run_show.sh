@@ -41,10 +41,10 @@ check "the server ends well, though it was looked at" 0 $?
 
 said=$("$run" --show "$server" 2>&1)
 check "--show of a process that has ended" 125 $?
-check_has "it says so" "no process of this number answers" "$said"
+check_has "it says so" "no such process answers" "$said"
 said=$("$run" --show none 2>&1)
 check "--show of no number" 125 $?
-check_has "it says so" "--show none: is no number of a process" "$said"
+check_has "it says so" "--show none: not a process ID" "$said"
 "$run" --show 1 true >/dev/null 2>&1
 check "--show with a program" 125 $?
 

@@ -47,7 +47,7 @@ value() { python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(
 # A capture that is only read takes nothing.
 "$replay" -t "$work/frames.pcap" "pcap:$work/frames.pcap" >"$work/said" 2>&1
 check "a capture that is only read: exit status" 4 $?
-check_has "a capture that is only read: sentence" "reads a capture and sends nowhere" "$(cat "$work/said")"
+check_has "a capture that is only read: sentence" "reads a capture and cannot send" "$(cat "$work/said")"
 
 command -v capinfos >/dev/null && command -v tcpdump >/dev/null || {
     [ $failures = 0 ] || finish

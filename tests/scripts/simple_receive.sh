@@ -129,7 +129,7 @@ refused() { # name, part of the sentence, arguments
 }
 refused "missing interface" "iface:nosuch0: no such interface (have: " -n iface:nosuch0
 refused "missing capture" "cannot read /nosuch.pcap: No such file or directory" -n pcap:/nosuch.pcap
-refused "unknown port" 'port "bogus:x": not a form that is known' -n bogus:x
+refused "unknown port" 'port "bogus:x": unknown form' -n bogus:x
 refused "unknown device" "abacus" -g abacus
 "$sample" --nosuch >/dev/null 2>"$work/words"
 check "unknown option: exit status" 1 $?

@@ -39,7 +39,7 @@ two() { # WHAT
     start
     said=$(bounded ${as:-} "$sample" --connect "127.0.0.1:$port" -n "wire:$wire" 2>&1)
     check "$1: the client's exit status" 0 $? || echo "$said"
-    check "$1: what the client says" "Client: 4 of 4 buffers were ready; of 8 pieces 8 came back as they were sent" "$said"
+    check "$1: what the client says" "Client: 4 of 4 buffers were ready; 8 pieces sent, 8 verified" "$said"
     ended "$1" 0
     check "$1: what came" "$(cat "$work/expected")" "$(grep ^Server "$work/server")"
     check "$1: nothing is left" "" "$(ls /dev/shm | grep -F "$wire")"
@@ -64,10 +64,10 @@ server=
 { wait $client; } 2>/dev/null
 check "the server is killed: the client's exit status" 4 $?
 client=
-check_has "the server is killed: the client's sentence" "the peer has closed the connection; look at the peer" "$(tail -1 "$work/client")"
+check_has "the server is killed: the client's sentence" "the peer closed the connection; check the peer" "$(tail -1 "$work/client")"
 check "the server is killed: nothing is left" "" "$(ls /dev/shm | grep -F "$wire")"
 
 said=$("$sample" -n wire:a/b 2>&1)
 check "a name with a slash: exit status" 4 $?
-check_has "a name with a slash: sentence" "port wire:a/b: the name of a wire has letters, digits and . _ - only" "$said"
+check_has "a name with a slash: sentence" "port wire:a/b: a wire's name may have only letters, digits and . _ -" "$said"
 finish

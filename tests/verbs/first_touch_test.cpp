@@ -143,9 +143,10 @@ TEST(FirstTouch, OfALibraryThatIsBeingLoadedFindsNone)
         return;
     testing::internal::CaptureStderr();
     void* const library = ::dlopen(WEFTIO_LOOKS_WHEN_LOADED, RTLD_NOW | RTLD_LOCAL);
-    EXPECT_EQ("weftio-run: a library looks for devices while it is being loaded: the engine cannot start then; the "
-              "program sees no devices\n",
-              testing::internal::GetCapturedStderr());
+    EXPECT_EQ(
+        "weftio-run: a library looks for devices while it is being loaded: the engine cannot start during that; the "
+        "program sees no devices\n",
+        testing::internal::GetCapturedStderr());
     ASSERT_NE(nullptr, library) << ::dlerror();
     EXPECT_FALSE(has_engine());
     EXPECT_EQ(answer_of_1, ask(open_node(1))) << "and later it starts";

@@ -113,7 +113,7 @@ class worker {
         ++account.errors;
         account.complaint =
             fmt::format("{} of {} bytes at {}: {}", write ? "write" : "read", host_.size(), offset,
-                        moved < 0 ? std::strerror(static_cast<int>(-moved)) : fmt::format("{} bytes only", moved));
+                        moved < 0 ? std::strerror(static_cast<int>(-moved)) : fmt::format("only {} bytes", moved));
     }
 
     void compare(std::uint64_t offset)
@@ -124,7 +124,7 @@ class worker {
             detail::internals::backend(with_.owner).download(host_.data(), memory_.device_address(), host_.size());
         if (const auto wrong = first_wrong(host_, offset)) {
             ++account.wrong;
-            account.complaint = fmt::format("byte {} of the file was read wrong", offset + *wrong);
+            account.complaint = fmt::format("byte {} of the file was read incorrectly", offset + *wrong);
         }
     }
 
@@ -292,7 +292,7 @@ std::vector<bench_run> run_bench(const bench_options& options, const std::functi
     for (std::uint64_t size : options.sizes) {
         if (size > on.bytes() / options.workers)
             throw error(errc::invalid_argument,
-                        fmt::format("weftio-files: {} workers with {} bytes each do not fit the {} bytes of the file",
+                        fmt::format("weftio-files: {} workers with {} bytes each exceed the file's {} bytes",
                                     options.workers, size, on.bytes()));
         shared with{.options = options, .on = on, .owner = device::open(options.device), .size = size};
         run_size(with, options.fio && why_not.empty(), step, runs);

@@ -70,12 +70,13 @@ bench_file::bench_file(const bench_options& options) : path_(options.path), byte
         make(options);
     } else if (unreadable) {
         errno = unreadable.value();
-        fail(path_, "cannot be looked at");
+        fail(path_, "cannot be examined");
     } else if (options.what != bench_options::load::read || options.verify) {
-        throw error(errc::in_use,
-                    fmt::format("weftio-files: {}: is there already; --write, --mixed and --verify make a "
-                                "file of their own: name another",
-                                path_));
+        throw error(
+            errc::in_use,
+            fmt::format(
+                "weftio-files: {}: already exists; --write, --mixed and --verify create a new file: name another",
+                path_));
     }
     descriptor_ = ::open(path_.c_str(), flags | (made_ ? O_RDWR : O_RDONLY));
     struct stat status {};
@@ -104,14 +105,14 @@ void bench_file::make(const bench_options& options)
 {
     descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (descriptor_ < 0)
-        fail(path_, "cannot be made");
+        fail(path_, "cannot be created");
     made_ = true;
     remove_on_signals(path_);
     bytes_ = options.file_bytes;
     const int failed = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes_));
     try {
         if (errno = failed; failed != 0)
-            fail(path_, fmt::format("no room for {} bytes", bytes_));
+            fail(path_, fmt::format("no space for {} bytes", bytes_));
         write_pattern();
     } catch (...) {
         ::close(descriptor_);
@@ -145,7 +146,7 @@ std::string bench_file::verify() const
         const std::size_t count = std::min<std::uint64_t>(part, bytes_ - at);
         const ssize_t got = ::pread(file, room.data(), count, static_cast<off_t>(at));
         if (got <= 0)
-            complaint = fmt::format("ends at byte {}: {}", at, got < 0 ? std::strerror(errno) : "no more bytes");
+            complaint = fmt::format("ends at byte {}: {}", at, got < 0 ? std::strerror(errno) : "end of file");
         else if (const auto wrong = first_wrong({room.data(), static_cast<std::size_t>(got)}, at))
             complaint = fmt::format("byte {} is wrong", at + *wrong);
         at += static_cast<std::uint64_t>(std::max<ssize_t>(got, 0));

@@ -25,7 +25,7 @@ std::string ways_of(const file_counters& counters)
             text += fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(static_cast<file_way>(way)), count);
     for (std::size_t fall = 1; fall < counters.falls.size(); ++fall)
         if (counters.falls[fall] != 0)
-            text += fmt::format(", fell ({}) {}", to_string(static_cast<file_fall>(fall)), counters.falls[fall]);
+            text += fmt::format(", fallback ({}) {}", to_string(static_cast<file_fall>(fall)), counters.falls[fall]);
     return text;
 }
 

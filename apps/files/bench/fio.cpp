@@ -110,9 +110,9 @@ std::vector<std::string> words_of(const bench_options& options, const bench_file
 std::string why_no_fio(const bench_options& options)
 {
     if (options.device != "cpu")
-        return "it reads and writes memory of the host only";
+        return "it reads and writes host memory only";
     if (options.verify && options.what != bench_options::load::read)
-        return "what it writes is not what is verified";
+        return "it does not write the pattern that is verified";
     const kept_output output, errors;
     return run({"fio", "--version"}, output, errors) == 0 ? "" : "it is not installed (Debian: fio)";
 }
@@ -133,7 +133,7 @@ std::string add_fio_report(const std::string& said, bench_run& to)
             to.latency.record(std::stoull(ns), count.get<std::uint64_t>());
         return {};
     } catch (const std::exception&) { // not what this version of fio should say
-        return "its report is not understood";
+        return "unknown format of its report";
     }
 }
 
@@ -149,7 +149,7 @@ void add_fio_round(const bench_options& options, const bench_file& on, const std
     if (!words.empty())
         why = words.substr(0, words.find('\n'));
     ++to.errors;
-    to.complaint = fmt::format("fio ended with {}: {}", status, why);
+    to.complaint = fmt::format("fio exited with status {}: {}", status, why);
 }
 
 } // namespace weftio::files

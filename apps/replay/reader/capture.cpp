@@ -27,7 +27,7 @@ class unknown_reader final : public capture_reader {
         else if (head.empty())
             fail(0, "the file is empty");
         else if (head.size() < 4)
-            fail(0, fmt::format("the file has {} bytes and no header", head.size()));
+            fail(0, fmt::format("the file has {} bytes, too few for a header", head.size()));
         else
             fail(0, fmt::format("neither pcap nor pcapng (it starts with {:08x})",
                                 weftio::replay::fields(head, true).u32(0)));

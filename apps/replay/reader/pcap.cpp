@@ -70,7 +70,7 @@ void pcap_reader::read_header()
     minor_ = header.u16(6);
     link_type_ = header.u32(20) & 0x03ffffff; // the other bits tell whether frames end with an FCS
     if (!((major_ == 2 && minor_ <= 4) || major_ == 543))
-        fail(4, fmt::format("version {}.{} is unknown; 2.0 to 2.4 are known", major_, minor_));
+        fail(4, fmt::format("version {}.{} is unsupported; 2.0 to 2.4 are supported", major_, minor_));
     else
         in_.consume(header_bytes);
 }
@@ -97,8 +97,7 @@ bool pcap_reader::next(frame& to)
     std::uint32_t captured = record.u32(8), original = record.u32(12);
     order_lengths(captured, original);
     if (captured > longest_record(link_type_))
-        return fail(start, fmt::format("a record of {} bytes; the longest possible has {}", captured,
-                                       longest_record(link_type_)));
+        return fail(start, fmt::format("a record of {} bytes; the limit is {}", captured, longest_record(link_type_)));
     to.time_ns = std::int64_t{record.u32(0)} * 1'000'000'000 + std::int64_t{record.u32(4)} * (nanoseconds_ ? 1 : 1000);
     in_.consume(record_header_);
     if (!read_body(start, captured, to))

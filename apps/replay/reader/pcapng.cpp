@@ -147,10 +147,9 @@ bool pcapng_reader::read_length(std::uint32_t type)
         shortest += packet_bytes;
     if (length_ < shortest)
         return fail(start_ + 4,
-                    fmt::format("a block of type {} with length {}; the shortest has {}", type, length_, shortest));
+                    fmt::format("a block of type {} with length {}; the minimum is {}", type, length_, shortest));
     if (length_ > longest_block)
-        return fail(start_ + 4,
-                    fmt::format("a block with length {}; the longest that is read has {}", length_, longest_block));
+        return fail(start_ + 4, fmt::format("a block with length {}; the limit is {}", length_, longest_block));
     if (length_ % 4 != 0)
         return fail(start_ + 4, fmt::format("a block with length {}, not a multiple of 4", length_));
     return true;
@@ -179,7 +178,7 @@ bool pcapng_reader::read_section(const fields& body)
 {
     std::uint16_t major = body.u16(12), minor = body.u16(14);
     if (major != 1 || (minor != 0 && minor != 2))
-        return fail(start_ + 12, fmt::format("a section of version {}.{}; 1.0 is known", major, minor));
+        return fail(start_ + 12, fmt::format("a section of version {}.{}; 1.0 is supported", major, minor));
     interfaces_.clear();
     return true;
 }
@@ -210,7 +209,7 @@ bool pcapng_reader::read_options(const fields& body, std::size_t at, ticks& cloc
             return fail(start_ + at,
                         fmt::format("an option of {} bytes where the block has {} left", bytes, end - at - 4));
         if ((code == option_tsresol && bytes != 1) || (code == option_tsoffset && bytes != 8))
-            return fail(start_ + at, fmt::format("an option {} of {} bytes; it has {}",
+            return fail(start_ + at, fmt::format("an option {} of {} bytes; it must have {}",
                                                  code == option_tsresol ? "if_tsresol" : "if_tsoffset", bytes,
                                                  code == option_tsresol ? 1 : 8));
         if (code == option_tsresol)
@@ -232,7 +231,7 @@ bool pcapng_reader::read_packet(std::uint32_t type, std::span<const std::byte> b
     to.interface = type == enhanced_packet ? body.u32(8) : body.u16(8);
     if (to.interface >= interfaces_.size())
         return fail(start_ + 8,
-                    fmt::format("a packet of interface {}; the section has {}", to.interface, interfaces_.size()));
+                    fmt::format("a packet of interface {}, but the section has {}", to.interface, interfaces_.size()));
     to.time_ns = interfaces_[to.interface].clock.to_ns(std::uint64_t{body.u32(12)} << 32 | body.u32(16));
     to.has_time = true;
     to.time_clamped = ticks::clamped(to.time_ns);
@@ -261,7 +260,7 @@ bool pcapng_reader::fill(frame& to, std::span<const std::byte> bytes, std::size_
         return fail(start_, fmt::format("a packet of {} bytes in a block with room for {}", captured, room));
     to.link_type = interfaces_[to.interface].link_type;
     if (captured > longest_frame && to.link_type == link_type_ethernet)
-        return fail(start_, fmt::format("a packet of {} bytes; the longest possible has {}", captured, longest_frame));
+        return fail(start_, fmt::format("a packet of {} bytes; the limit is {}", captured, longest_frame));
     to.captured_bytes = captured;
     to.bytes = captured > longest_frame ? std::span<const std::byte>{} : bytes.subspan(at, captured);
     to.offset = start_;

@@ -113,8 +113,8 @@ std::string oddities_text(const run_report& report)
     if (report.truncated != 0)
         text += fmt::format("truncated {} to the MTU\n", grouped(report.truncated));
     if (report.out_of_order != 0)
-        text +=
-            fmt::format("order     {} older than one before, sent in file order\n", frames_text(report.out_of_order));
+        text += fmt::format("order     {} older than a previous one, sent in file order\n",
+                            frames_text(report.out_of_order));
     if (frames.clamped != 0)
         text += fmt::format("times     {} with a time before 1677 or after 2262, taken as that year\n",
                             frames_text(frames.clamped));

@@ -114,7 +114,7 @@ void screen::remark(const progress& at)
     apps::say(
         at.sent == 0 && at.elapsed_ns == 0
             ? fmt::format("weftio-replay: the first frame goes in {}", duration_text(at.next_in_ns))
-            : fmt::format("weftio-replay: the next frame of the capture goes in {}; --max-gap 1s would cut such gaps",
+            : fmt::format("weftio-replay: the next frame of the capture goes in {}; --max-gap 1s shortens such gaps",
                           duration_text(at.next_in_ns)));
 }
 

@@ -114,14 +114,12 @@ std::string to_svg(const run_report& report)
         mean += fmt::format("{}{:.1f} {:.1f}", mean.empty() ? "M" : "L", x,
                             on.y(static_cast<double>(column.sum_ns) / static_cast<double>(column.count)));
     }
-    return chart::document(
-        width, height, "line.late{stroke:#c33;stroke-dasharray:6 4}text.late{fill:#c33}",
-        fmt::format("{}{}{}"
-                    "<path d=\"{}\" stroke=\"#9ec5e8\"/>\n<path d=\"{}\" stroke=\"#1a5fa8\" stroke-width=\"1.5\"/>\n"
-                    "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">time of the plan; line: mean, bars: smallest to "
-                    "largest</text>\n",
-                    heading(report), grid(on), late_line(report, on), ranges, mean, (left + width - right) / 2,
-                    height - 10));
+    return chart::document(width, height, "line.late{stroke:#c33;stroke-dasharray:6 4}text.late{fill:#c33}",
+                           fmt::format("{}{}{}<path d=\"{}\" stroke=\"#9ec5e8\"/>\n<path d=\"{}\" stroke=\"#1a5fa8\" "
+                                       "stroke-width=\"1.5\"/>\n<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">planned "
+                                       "time; line: mean, bars: minimum to maximum</text>\n",
+                                       heading(report), grid(on), late_line(report, on), ranges, mean,
+                                       (left + width - right) / 2, height - 10));
 }
 
 } // namespace weftio::replay

@@ -43,10 +43,9 @@ std::string realtime_limit(const std::string& settings)
     std::ifstream(settings + "/sched_rt_period_us") >> period_us;
     if (runtime_us < 0 || runtime_us >= period_us)
         return {};
-    return fmt::format("weftio-replay: Linux takes the core from a real-time thread for {} ms in every {} ms, and "
-                       "frames due then go late; "
-                       "for this run say \"sysctl kernel.sched_rt_runtime_us=-1\", and afterwards \"sysctl "
-                       "kernel.sched_rt_runtime_us={}\"",
+    return fmt::format("weftio-replay: Linux takes the core from a real-time thread for {} ms in every {} ms, so "
+                       "frames due then are late; run \"sysctl kernel.sched_rt_runtime_us=-1\" before, and \"sysctl "
+                       "kernel.sched_rt_runtime_us={}\" after this run",
                        (period_us - runtime_us) / 1000, period_us / 1000, runtime_us);
 }
 

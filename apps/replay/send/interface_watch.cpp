@@ -43,7 +43,7 @@ std::string interface_watch::trouble() const
     interface_.copy(request.ifr_name, IFNAMSIZ - 1);
     if (socket_ < 0 || ::ioctl(socket_, SIOCGIFFLAGS, &request) == 0 || errno != ENODEV)
         return {};
-    return fmt::format("weftio-replay: interface {} has gone; frames of the last millisecond may be lost", interface_);
+    return fmt::format("weftio-replay: interface {} is gone; frames of the last millisecond may be lost", interface_);
 }
 
 } // namespace weftio::replay

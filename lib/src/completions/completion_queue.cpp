@@ -30,11 +30,10 @@ void check(const completion_queue_options& options)
                                 options.entries, most_entries));
     if (options.entry_bytes != 64 && options.entry_bytes != 128)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: completion_queue: entry_bytes is {}; it is 64 or 128", options.entry_bytes));
+                    fmt::format("weftio: completion_queue: entry_bytes is {}; set 64 or 128", options.entry_bytes));
     if (options.overrun > completion_overrun::ignore)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: completion_queue: overrun is {}; it is completion_overrun::hold, fail or "
-                                "ignore",
+                    fmt::format("weftio: completion_queue: overrun is {}; set completion_overrun::hold, fail or ignore",
                                 static_cast<unsigned>(options.overrun)));
 }
 
@@ -44,10 +43,9 @@ class event {
     event() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
     {
         if (descriptor_ < 0)
-            throw error(errc::device_error,
-                        fmt::format("weftio: completion_queue: no descriptor for its events ({}); close some, or raise "
-                                    "the limit (ulimit -n)",
-                                    std::strerror(errno)));
+            throw error(errc::device_error, fmt::format("weftio: completion_queue: no file descriptor for its events "
+                                                        "({}); close some, or raise the limit (ulimit -n)",
+                                                        std::strerror(errno)));
     }
     event(const event&) = delete;
     event& operator=(const event&) = delete;

@@ -331,8 +331,8 @@ void put_in_front(std::size_t signal) noexcept
     if (next == nullptr) {
         if (!std::exchange(of.given_up, true))
             log_or_lose(log_level::warning, [&] {
-                return std::string("weftio: the program has set so many handlers of SIGSEGV or SIGBUS that no more "
-                                   "are replaced; memory that is unmapped under a queue ends the program from now on");
+                return std::string("weftio: too many handlers of SIGSEGV and SIGBUS were installed; memory that is "
+                                   "unmapped while a queue uses it now ends the program");
             });
         return;
     }

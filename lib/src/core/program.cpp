@@ -35,9 +35,8 @@ void load_drivers_beside_eal()
         return;
     for (const auto& driver : std::filesystem::directory_iterator(folder, none))
         if (!dlopen(driver.path().c_str(), RTLD_NOW))
-            throw error(errc::device_error,
-                        fmt::format("weftio: DPDK driver {}: {}; unpack the bundle again, all of it",
-                                    driver.path().string(), dlerror()));
+            throw error(errc::device_error, fmt::format("weftio: DPDK driver {}: {}; unpack the whole bundle again",
+                                                        driver.path().string(), dlerror()));
 }
 
 } // namespace weftio::core

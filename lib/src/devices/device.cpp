@@ -29,11 +29,11 @@ constexpr std::size_t max_alignment = std::size_t{2} << 20;
 void check_allocation(std::size_t bytes, std::size_t alignment)
 {
     if (bytes == 0)
-        throw error(errc::invalid_argument, "weftio: device memory: 0 bytes asked for; ask for 1 or more");
+        throw error(errc::invalid_argument, "weftio: device memory: bytes is 0; allocate 1 or more");
     if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > max_alignment)
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: device memory: alignment {} is not a power of two in 1..{}; take one, 4096 suits most",
+            fmt::format("weftio: device memory: alignment {} is not a power of two in 1..{}; 4096 suits most uses",
                         alignment, max_alignment));
 }
 
@@ -47,15 +47,13 @@ bool is_a_port(std::string_view spec)
 [[noreturn]] void refuse_spec(std::string_view spec)
 {
     if (is_a_port(spec))
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: device {}: that names a port; give it to port::open (-n), and write cpu, opencl, "
-                        "opencl:N, cuda:N or a PCI address for the device",
-                        spec));
-    throw error(errc::invalid_argument,
-                fmt::format("weftio: device {}: of no known form; write cpu, opencl, opencl:N, cuda:N or a PCI address "
-                            "such as 0000:3b:00.0",
-                            spec.empty() ? "\"\"" : spec));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: device {}: this is a port; pass it to port::open (-n), and write cpu, opencl, "
+                                "opencl:N, cuda:N or a PCI address for the device",
+                                spec));
+    throw error(errc::invalid_argument, fmt::format("weftio: device {}: unknown form; write cpu, opencl, opencl:N, "
+                                                    "cuda:N or a PCI address such as 0000:3b:00.0",
+                                                    spec.empty() ? "\"\"" : spec));
 }
 
 /// Whether `text` matches `form`, in which every `h` stands for a hexadecimal digit.
@@ -150,10 +148,9 @@ std::shared_ptr<devices::device_backend> open_opencl_backend([[maybe_unused]] st
 #if defined(WEFTIO_WITH_OPENCL)
     return devices::open_opencl(number);
 #else
-    throw error(errc::not_supported,
-                fmt::format("weftio: device {}: this build has no OpenCL devices; install ocl-icd-opencl-dev and "
-                            "opencl-headers and build again, or take cpu",
-                            spec));
+    throw error(errc::not_supported, fmt::format("weftio: device {}: this build has no OpenCL support; install "
+                                                 "ocl-icd-opencl-dev and opencl-headers and build again, or use cpu",
+                                                 spec));
 #endif
 }
 
@@ -175,13 +172,11 @@ void require_reach(const devices::launch_request& request, const devices::device
                    const devices::lifeline& line)
 {
     if (!device.shares_memory_with(line.backend()))
-        throw error(
-            errc::invalid_argument,
-            fmt::format(
-                "weftio: kernel {}: it is launched on device {}, and its argument \"{}\" is on {} {}; launch it "
-                "where its arguments are (device::open makes a new one each time, copies name the same)",
-                request.name, device.name(), line.describe(),
-                device.name() == line.backend().name() ? "another" : "device", line.backend().name()));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: kernel {}: it is launched on device {}, but its argument \"{}\" is on {} {}; "
+                                "use the same device object or a copy of it (each device::open makes a new one)",
+                                request.name, device.name(), line.describe(),
+                                device.name() == line.backend().name() ? "another" : "device", line.backend().name()));
 }
 
 /// What the first word of a handle says (weftio/device/handle.h).
@@ -200,7 +195,7 @@ std::string handle_words(std::uint32_t abi)
                                                      "a file_queue"};
     const std::uint32_t kind = abi >> kind_shift;
     if (kind == 0 || kind >= kinds.size())
-        return fmt::format("no handle ({:#010x})", abi);
+        return fmt::format("not a handle ({:#010x})", abi);
     return fmt::format("{} of version {} and {} bytes", kinds[kind], abi >> version_shift & byte, abi & 0xffff);
 }
 
@@ -212,21 +207,17 @@ void require_handle(const devices::launch_request& request, devices::device_back
     if (!handle)
         return;
     if (!device.can_read(handle))
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: kernel {}: argument {} is no handle: no memory can be read at {}; pass the queue, "
-                        "semaphore or buf_arr itself",
-                        request.name, position + 1, handle));
+        throw error(errc::invalid_argument, fmt::format("weftio: kernel {}: argument {} is not a handle: memory at {} "
+                                                        "cannot be read; pass the queue, semaphore or buf_arr itself",
+                                                        request.name, position + 1, handle));
     std::uint32_t abi = 0;
     device.download(&abi, handle, sizeof abi);
     if (abi != argument.abi)
         throw error(
             errc::invalid_argument,
-            fmt::format(
-                "weftio: kernel {}: argument {} is no handle that it can use: by its first word it is {}, and the "
-                "kernel takes {}; pass the queue, semaphore or buf_arr itself, and compile with the headers of "
-                "the library that is linked",
-                request.name, position + 1, handle_words(abi), handle_words(argument.abi)));
+            fmt::format("weftio: kernel {}: argument {} has the wrong type: it is {}, the kernel takes {}; pass the "
+                        "queue, semaphore or buf_arr itself, and compile with the headers of the linked library",
+                        request.name, position + 1, handle_words(abi), handle_words(argument.abi)));
 }
 
 } // namespace
@@ -282,9 +273,10 @@ memory device::allocate(std::size_t bytes, memory_kind kind, std::size_t alignme
 memory device::adopt(void* address, std::size_t bytes) const
 {
     if (!address || bytes == 0)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: device {}: {} bytes at {} are nothing to adopt; name memory that there is",
-                                name(), bytes, address));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: device {}: cannot adopt {} bytes at {}; the address must be non-null and the size > 0",
+                        name(), bytes, address));
     auto block = std::make_shared<devices::memory_block>(backend_);
     block->adopted = true;
     block->bytes = bytes;
@@ -296,10 +288,9 @@ memory device::adopt(void* address, std::size_t bytes) const
 running_kernel device::launch_erased(const devices::launch_request& request) const
 {
     if (request.shape.blocks == 0 || request.shape.lanes == 0)
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: kernel {}: {} blocks of {} lanes are nothing to run; ask for 1 or more of each",
-                        request.name, request.shape.blocks, request.shape.lanes));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: kernel {}: {} blocks of {} lanes; launch at least 1 of each", request.name,
+                                request.shape.blocks, request.shape.lanes));
     for (const auto& line : request.lines)
         require_reach(request, *backend_, *line);
     for (std::size_t position = 0; position < request.arguments.size(); ++position)

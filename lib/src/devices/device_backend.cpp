@@ -13,8 +13,8 @@ namespace weftio::devices {
 
 std::pair<device_backend::allocation, memory_kind> device_backend::adopt(void* address, std::size_t)
 {
-    throw error(errc::not_supported, fmt::format("weftio: device {}: memory at {} cannot be adopted, its kernels see "
-                                                 "none but their own; take device::allocate",
+    throw error(errc::not_supported, fmt::format("weftio: device {}: memory at {} cannot be adopted: its kernels "
+                                                 "access its own memory only; use device::allocate",
                                                  name(), address));
 }
 
@@ -39,24 +39,23 @@ void device_backend::download(void* to, const void* from, std::size_t bytes)
 
 std::shared_ptr<copy_queue> device_backend::make_copy_queue(std::shared_ptr<device_backend>)
 {
-    throw error(
-        errc::not_supported,
-        fmt::format(
-            "weftio: device {}: it has no copy engine, which the NIC needs for memory of another kind than cpu_device; "
-            "its kernels read what the CPU writes: take memory_kind::cpu_device",
-            name()));
+    throw error(errc::not_supported,
+                fmt::format("weftio: device {}: no copy engine, which the NIC needs for memory of other kinds than "
+                            "cpu_device; use memory_kind::cpu_device, which its kernels can read",
+                            name()));
 }
 
 int device_backend::export_dma_buf(const allocation&, std::size_t)
 {
-    throw error(errc::not_supported,
-                fmt::format("weftio: device {}: its memory cannot be exported as a dma-buf; only a GPU's can", name()));
+    throw error(
+        errc::not_supported,
+        fmt::format("weftio: device {}: its memory cannot be exported as a dma-buf; only GPU memory can", name()));
 }
 
 std::uint64_t device_backend::buffer_id(const allocation&)
 {
     throw error(errc::not_supported,
-                fmt::format("weftio: device {}: its memory has no buffer ids; only a GPU's has", name()));
+                fmt::format("weftio: device {}: its memory has no buffer ids; only GPU memory has", name()));
 }
 
 } // namespace weftio::devices

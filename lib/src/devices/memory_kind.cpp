@@ -19,10 +19,10 @@ const char* to_string(memory_kind kind) noexcept
 void devices::require_kind(std::string_view who, memory_kind kind)
 {
     if (kind != memory_kind::device && kind != memory_kind::device_cpu && kind != memory_kind::cpu_device)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: {} is {}, which is no kind of memory; take memory_kind::cpu_device, "
-                                "device_cpu or device",
-                                who, static_cast<int>(kind)));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: {} is {}, not a kind of memory; use memory_kind::cpu_device, device_cpu or device",
+                        who, static_cast<int>(kind)));
 }
 
 } // namespace weftio

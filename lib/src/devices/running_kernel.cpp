@@ -91,14 +91,14 @@ bool running_kernel::alive() const noexcept
 void running_kernel::watch(watch_options options)
 {
     if (options.period < std::chrono::milliseconds(1))
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: kernel {}: a watch period of {} ms; take 1 ms or more, 500 ms suits most",
-                                name_, options.period.count()));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: kernel {}: the watch period is {} ms; set 1 ms or more, 500 ms suits most kernels",
+                        name_, options.period.count()));
     if (lines_.empty())
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: kernel {}: none of its arguments is a queue or a semaphore, "
-                                "so nothing would beat; pass the object itself",
-                                name_));
+        throw error(errc::invalid_argument, fmt::format("weftio: kernel {}: no argument is a queue or a semaphore, so "
+                                                        "no heartbeat can be watched; pass the object itself",
+                                                        name_));
     const core::signals_blocked for_its_thread;
     watchdog_ =
         core::make_shared_here<devices::watchdog>(name_, backend_, lines_, beats_at_launch_, std::move(options));
@@ -128,10 +128,9 @@ void running_kernel::end() noexcept
     watchdog_.reset();
     try {
         if (!backend_->wait_for(patience))
-            report(fmt::format(
-                "weftio: a kernel still runs {} s after it was asked to stop; it is left behind, and memory of "
-                "its device is no longer given back; see that its waits look at the abort flag",
-                patience.count()));
+            report(fmt::format("weftio: a kernel still runs {} s after it was asked to stop; it is abandoned, and "
+                               "memory of its device is no longer freed; make all of its waits check the abort flag",
+                               patience.count()));
     } catch (const std::exception& fault) {
         if (!fault_thrown_)
             report(fault.what());

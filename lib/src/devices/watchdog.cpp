@@ -88,12 +88,9 @@ void watchdog::start()
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& refusal) {
-        throw error(
-            errc::device_error,
-            fmt::format(
-                "weftio: kernel {}: no thread to watch it ({}); raise the limit (ulimit -u, or the pids limit of "
-                "the container)",
-                name_, refusal.what()));
+        throw error(errc::device_error, fmt::format("weftio: kernel {}: cannot start the watchdog thread ({}); raise "
+                                                    "the limit (ulimit -u, or the pids limit of the container)",
+                                                    name_, refusal.what()));
     }
 }
 
@@ -138,10 +135,10 @@ std::chrono::milliseconds watchdog::bound() const
 std::string watchdog::finding(bool ended) const
 {
     if (ended)
-        return "has ended without being asked to";
+        return "ended without being asked to stop";
     if (!started_)
-        return fmt::format("has not started within {} ms of being watched", bound().count());
-    return fmt::format("has shown no sign of life for {} ms", bound().count());
+        return fmt::format("did not start within {} ms of being watched", bound().count());
+    return fmt::format("has sent no heartbeat for {} ms", bound().count());
 }
 
 void watchdog::run()
@@ -165,7 +162,7 @@ void watchdog::run()
 void watchdog::describe(kernel_report& report) const
 {
     report.queues = traces_of(lines_);
-    report.text = fmt::format("weftio: kernel {} {}; its queues are stopped, reset() brings them back\n{}", name_,
+    report.text = fmt::format("weftio: kernel {} {}; its queues are stopped, restart them with reset()\n{}", name_,
                               finding(report.ended), text_of(report.queues));
 }
 
@@ -186,7 +183,7 @@ void watchdog::report(bool ended)
             on_report(report);
     } catch (const std::exception& thrown) {
         core::log_or_lose(log_level::error, [&] {
-            return fmt::format("weftio: the callback of a watch threw an exception ({}); catch it there",
+            return fmt::format("weftio: the callback of a watch threw an exception ({}); catch it in the callback",
                                thrown.what());
         });
     } catch (...) { // an unknown exception cannot be described

@@ -24,9 +24,8 @@ dma_engine::dma_engine(dma_engine_options options) : backend_(open(options)) {}
 unsigned dma_engine::turn() const
 {
     if (!backend_->is_inline())
-        throw error(errc::invalid_argument,
-                    "weftio: dma_engine: turn() is for inline mode, and this engine has a thread; "
-                    "make it with .mode = engine_mode::inline_worker");
+        throw error(errc::invalid_argument, "weftio: dma_engine: turn() is for inline mode, but this engine has a "
+                                            "thread; create it with .mode = engine_mode::inline_worker");
     return backend_->turn();
 }
 

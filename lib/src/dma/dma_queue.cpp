@@ -70,9 +70,9 @@ void require_in(const char* side, const weftio_dev_buf& buffer, std::uint64_t of
     if (!weftio_dev_dma_fits(buffer, offset, bytes))
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: dma_queue: {} bytes from offset {} of the {} on: it has {} bytes, and one entry "
-                        "takes 1 to {}",
-                        bytes, offset, side, buffer.bytes, WEFTIO_DEV_DMA_MOST_BYTES));
+            fmt::format(
+                "weftio: dma_queue: {} bytes at offset {} of the {}, which has {} bytes; an entry copies 1 to {} bytes",
+                bytes, offset, side, buffer.bytes, WEFTIO_DEV_DMA_MOST_BYTES));
 }
 
 } // namespace

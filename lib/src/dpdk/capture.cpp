@@ -83,16 +83,17 @@ const char* irregular(const struct stat& status)
 {
     if (S_ISREG(status.st_mode))
         return nullptr;
-    return S_ISDIR(status.st_mode) ? "a directory" : "no regular file";
+    return S_ISDIR(status.st_mode) ? "a directory" : "not a regular file";
 }
 
 void require_ethernet(std::string_view spec, const std::string& path, std::uint32_t link_type)
 {
     if (link_type != link_type_ethernet)
-        throw error(errc::not_supported,
-                    fmt::format("weftio: port {}: {} holds frames of link type {}, not Ethernet (1); convert it with "
-                                "\"tcprewrite --dlt=enet\"",
-                                spec, path, link_type));
+        throw error(
+            errc::not_supported,
+            fmt::format(
+                "weftio: port {}: {} has link type {}, not Ethernet (1); convert it with \"tcprewrite --dlt=enet\"",
+                spec, path, link_type));
 }
 
 } // namespace
@@ -103,8 +104,8 @@ std::string builtin_capture_path()
         int memory = memfd_create("weftio-builtin.pcap", MFD_CLOEXEC);
         const std::string_view bytes = builtin_capture();
         if (memory < 0 || write(memory, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
-            throw error(errc::out_of_memory,
-                        fmt::format("weftio: port pcap:builtin: no memory file: {}", std::strerror(errno)));
+            throw error(errc::out_of_memory, fmt::format("weftio: port pcap:builtin: cannot create its memory file: {}",
+                                                         std::strerror(errno)));
         return memory;
     }();
     return fmt::format("/proc/self/fd/{}", descriptor);
@@ -129,9 +130,10 @@ void require_capture(std::string_view spec, const std::string& path)
     if (got >= 4 && head.words[0] == magic_pcapng)
         return require_ethernet(spec, path, pcapng_link_type(in.get(), status.st_size));
     if (got < sizeof head.words || !head.classic())
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: {} is no pcap or pcapng capture ({}); check it with \"capinfos {}\"",
-                                spec, path, got < sizeof head.words ? "too short" : "unknown magic number", path));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: port {}: {} is not a pcap or pcapng capture ({}); check it with \"capinfos {}\"", spec,
+                        path, got < sizeof head.words ? "too short" : "unknown magic number", path));
     require_ethernet(spec, path, head.word(5) & 0xffff);
 }
 

@@ -32,8 +32,8 @@ struct used_files {
     const char* hint = !wants_to_write ? "close that port first, or read another file"
                        : is_written    ? "close that port first, or write another file"
                                        : "writing would empty it; write another file";
-    throw error(errc::in_use, fmt::format("weftio: port {}: {} is being {} by a port of this process; {}", spec, path,
-                                          is_written ? "written" : "read", hint));
+    throw error(errc::in_use, fmt::format("weftio: port {}: {} is already being {} by a port of this process; {}", spec,
+                                          path, is_written ? "written" : "read", hint));
 }
 
 } // namespace

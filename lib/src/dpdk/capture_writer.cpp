@@ -63,13 +63,14 @@ int open_to_write(std::string_view spec, const std::string& path)
 {
     struct stat file {};
     if (::stat(path.c_str(), &file) == 0 && S_ISBLK(file.st_mode)) // refused before anything is overwritten
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: {} is a block device, whose contents would be lost; name a file",
-                                spec, path));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: port {}: {} is a block device, and writing would destroy its contents; name a file",
+                        spec, path));
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     if (descriptor < 0 && errno == ENXIO && S_ISFIFO(file.st_mode))
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: {} is a pipe that nobody reads; start its reader first", spec, path));
+                    fmt::format("weftio: port {}: {} is a pipe without a reader; start its reader first", spec, path));
     if (descriptor < 0)
         fail(spec, path, errno);
     ::fcntl(descriptor, F_SETFL, O_WRONLY);

@@ -75,7 +75,7 @@ std::map<std::uintptr_t, piece>::iterator make_piece(std::uintptr_t begin, std::
     if (rte_extmem_register(address(begin), end - begin, nullptr, 0, page) == 0)
         return made;
     pieces.erase(made);
-    refuse(begin, end, "DPDK does not register it");
+    refuse(begin, end, "DPDK cannot register it");
 }
 
 } // namespace
@@ -121,7 +121,7 @@ void dma_mapping::cover(rte_device& device, std::uintptr_t begin, std::uintptr_t
         ++piece.users;
         if (std::find(piece.devices.begin(), piece.devices.end(), &device) == piece.devices.end()) {
             if (rte_dev_dma_map(&device, address(start), start, piece.end - start) != 0)
-                refuse(start, piece.end, "the device cannot be told of it");
+                refuse(start, piece.end, "the device cannot map it for DMA");
             piece.devices.push_back(&device);
         }
         begin = piece.end;

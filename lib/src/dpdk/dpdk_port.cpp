@@ -164,7 +164,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
 {
     rte_eth_dev_info info{};
     if (int result = rte_eth_dev_info_get(id_, &info); result != 0)
-        fail_to_open(spec, "asking the device what it can do", result);
+        fail_to_open(spec, "reading the device's capabilities", result);
     driver_ = info.driver_name;
     queue_count_ = static_cast<std::uint16_t>(options.engines);
     most_mtu_ = std::min<std::uint32_t>(info.max_mtu, dpdk::most_mtu);
@@ -252,13 +252,13 @@ void dpdk_port::make_queues(std::string_view spec)
 {
     std::uint16_t rx = descriptors, tx = dma_ ? nic_tx_descriptors : descriptors;
     if (int result = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); result != 0)
-        fail_to_open(spec, "sizing the driver's rings", result);
+        fail_to_open(spec, "setting the size of the driver's rings", result);
     for (std::uint16_t queue = 0; queue < queue_count_; ++queue) {
         if (int result = make_receive_queue(queue, rx); result != 0)
-            fail_to_open(spec, "making the driver's receive queue", result);
+            fail_to_open(spec, "creating the driver's receive queue", result);
         if (int result = rte_eth_tx_queue_setup(id_, queue, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr);
             result != 0)
-            fail_to_open(spec, "making the driver's send queue", result);
+            fail_to_open(spec, "creating the driver's send queue", result);
     }
 }
 
@@ -337,8 +337,8 @@ void dpdk_port::remove_device() noexcept
         return;
     rte_eth_dev_close(id_); // makes the driver release the pools
     core::log_or_lose(log_level::warning, [&] {
-        return fmt::format("weftio: device {} is closed and could not be removed ({}); its name stays taken", device_,
-                           rte_strerror(-result));
+        return fmt::format("weftio: device {} is closed, but DPDK could not remove it ({}); its name stays in use",
+                           device_, rte_strerror(-result));
     });
 }
 
@@ -394,7 +394,7 @@ std::vector<wire> dpdk_port::wires() const
 {
     std::uint16_t mtu = 0;
     if (int result = rte_eth_dev_get_mtu(id_, &mtu); result != 0) // without the MTU no frame can be refused as too long
-        fail_to_open(device_, "asking the device for its MTU", result);
+        fail_to_open(device_, "reading the device's MTU", result);
     dpdk::wire wire{.port = id_,
                     .queue = 0,
                     .mtu = mtu_behind(*interface_, mtu, most_mtu_),

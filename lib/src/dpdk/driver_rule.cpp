@@ -54,13 +54,13 @@ std::string driver_rule::add(const flow_pattern& pattern)
     rte_flow_error error{};
     const auto items = pattern.items();
     if (int result = rte_flow_validate(port_, &ingress, items.data(), count_and_drop.data(), &error); result != 0)
-        return fmt::format("it refuses such a rule: {}", reason(error, -result));
+        return fmt::format("it rejects the rule: {}", reason(error, -result));
     error = {};
     rte_flow* flow = rte_flow_create(port_, &ingress, items.data(), count_and_drop.data(), &error);
     if (!flow)
-        return fmt::format("it cannot make such a rule: {}", reason(error, rte_errno));
+        return fmt::format("it cannot create the rule: {}", reason(error, rte_errno));
     parts_.push_back({flow, {}});
-    return ask(parts_.back()) ? "" : "it does not tell how many packets and bytes it has dropped";
+    return ask(parts_.back()) ? "" : "it does not report how many packets and bytes it has dropped";
 }
 
 /// Returns whether the driver has told packets and bytes.

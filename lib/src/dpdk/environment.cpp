@@ -147,8 +147,7 @@ void refuse_help(const std::vector<std::string>& extra)
         if (word.starts_with("-h") || (word.size() > 3 && std::string_view("--help").starts_with(word)))
             throw error(
                 errc::invalid_argument,
-                fmt::format("weftio: eal_arguments: {} would make EAL print its usage and end the process; leave it "
-                            "out",
+                fmt::format("weftio: eal_arguments: {} makes EAL print its usage and end the process; leave it out",
                             word));
 }
 
@@ -219,8 +218,8 @@ void require_descriptors()
         close(tried[each]);
     if (why == EMFILE || why == ENFILE)
         throw error(errc::device_error,
-                    fmt::format("weftio: DPDK's EAL is not started: it needs up to {} file descriptors, and {} can be "
-                                "opened ({}); raise the limit with \"ulimit -n 1024\", or close some",
+                    fmt::format("weftio: DPDK's EAL needs up to {} file descriptors, but only {} can be opened ({}); "
+                                "raise the limit with \"ulimit -n 1024\", or close some",
                                 wanted, got, std::strerror(why)));
 }
 
@@ -328,22 +327,18 @@ std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::s
 {
     environment_state& state = core::undying<environment_state>();
     if (const pid_t process = state.process; process != 0 && process != getpid())
-        throw error(
-            errc::not_supported,
-            fmt::format(
-                "weftio: DPDK's EAL runs in process {}, of which this one is a child; open ports before fork() in "
-                "one of them only, or start another program with exec()",
-                process));
+        throw error(errc::not_supported,
+                    fmt::format("weftio: DPDK's EAL runs in process {}, the parent of this one; open ports in only one "
+                                "of the two, or start another program with exec()",
+                                process));
     std::scoped_lock lock(state.mutex);
     if (core::process_exits())
-        throw error(errc::closed, "weftio: the process exits: no port opens any more");
+        throw error(errc::closed, "weftio: no port can be opened while the process exits");
     if (!state.failure.empty())
-        throw error(
-            errc::device_error,
-            fmt::format(
-                "weftio: DPDK's EAL cannot start again in this process, in which its start has failed (it said: "
-                "{}); start the program anew, with other eal_arguments if these were at fault",
-                state.failure));
+        throw error(errc::device_error,
+                    fmt::format("weftio: DPDK's EAL failed to start in this process and cannot start again (it said: "
+                                "{}); restart the program, with other eal_arguments if they caused the failure",
+                                state.failure));
     if (!state.kept)
         start(state, pci, extra_arguments, queues);
     return state.kept;

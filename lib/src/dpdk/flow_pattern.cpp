@@ -85,12 +85,12 @@ bool compares_with_a_set_bit(const flow_match& match) noexcept
 std::string why_not_the_link(const flow_match& match)
 {
     if (match.vlan == untagged)
-        return "drivers differ in how they find packets without a VLAN tag";
+        return "drivers differ in how they match packets without a VLAN tag";
     if (!match.ether_type)
         return {};
     const std::uint16_t type = *match.ether_type;
     if (net::is_vlan_type(type) || type < least_ether_type)
-        return fmt::format("ether_type {:#06x} is a VLAN tag or a length to drivers", type);
+        return fmt::format("drivers treat ether_type {:#06x} as a VLAN tag or a length", type);
     if (type != net::ether_type_ipv4 && type != net::ether_type_ipv6 && (match.ip_protocol || needs_l4(match)))
         return fmt::format("no packet of ether_type {:#06x} has an IP header", type);
     return {};
@@ -100,9 +100,9 @@ std::string why_not_the_ports(const flow_match& match)
 {
     for (const std::optional<port_range>& range : {match.source_port, match.destination_port})
         if (range && !mask_of(*range))
-            return fmt::format("no mask has exactly the ports {} to {}", range->first, range->last);
+            return fmt::format("no bit mask matches exactly the ports {} to {}", range->first, range->last);
     if (needs_l4(match) && !compares_with_a_set_bit(match))
-        return "ports and TCP flags are compared with 0 only, which a driver may find in a fragment";
+        return "ports and TCP flags are compared with 0 only, and a driver may match 0 in a fragment";
     return {};
 }
 

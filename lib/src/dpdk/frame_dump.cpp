@@ -34,9 +34,9 @@ constexpr off_t join_byte = off_t{1} << 62, writers_byte = join_byte + 1;
                       : why == ENOENT                               ? errc::not_found
                                                                     : errc::device_error;
     if (why == ENXIO)
-        throw error(errc::invalid_argument, fmt::format("weftio: port {}: dump is {}, a pipe that nobody reads; start "
-                                                        "its reader first",
-                                                        spec, path));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: port {}: dump is {}, a pipe without a reader; start its reader first", spec, path));
     throw error(code, fmt::format("weftio: port {}: dump: cannot write {}: {}", spec, path, std::strerror(why)));
 }
 
@@ -66,7 +66,7 @@ void frame_dump::open()
     const bool special = ::stat(path_.c_str(), &file) == 0 && !S_ISREG(file.st_mode);
     if (special && !S_ISFIFO(file.st_mode) && !S_ISCHR(file.st_mode))
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: dump is {}, which is no file; name a file", spec_, path_));
+                    fmt::format("weftio: port {}: dump is {}, not a file; name a file", spec_, path_));
     const int way = special ? O_WRONLY : O_RDWR | O_CREAT; // others are counted by reading
     descriptor_ = ::open(path_.c_str(), way | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     if (descriptor_ < 0)
@@ -82,9 +82,11 @@ void frame_dump::lock_for_joining()
         if (errno != EAGAIN)
             return; // a file system without locks: nobody else writes
         if (std::chrono::steady_clock::now() > end)
-            throw error(errc::in_use, fmt::format("weftio: port {}: dump: another process has been opening {} for 2 s; "
-                                                  "end it, or name another file",
-                                                  spec_, path_));
+            throw error(
+                errc::in_use,
+                fmt::format(
+                    "weftio: port {}: dump: another process has been opening {} for 2 s; end it, or name another file",
+                    spec_, path_));
         std::this_thread::sleep_for(1ms);
     }
 }
@@ -108,7 +110,7 @@ void frame_dump::join()
     append(blocks_.file().size());
     if (descriptor_ < 0)
         throw error(errc::device_error,
-                    fmt::format("weftio: port {}: dump: cannot write {}, as the log says", spec_, path_));
+                    fmt::format("weftio: port {}: dump: cannot write {}; see the log", spec_, path_));
     if (is_file_)
         wires::release_lock(descriptor_, join_byte);
 }
@@ -121,10 +123,9 @@ std::uint32_t frame_dump::count_interfaces()
     off_t at = 0;
     for (; ::pread(descriptor_, block.data(), sizeof block, at) == sizeof block; at += block[1]) {
         if ((at == 0) != (block[0] == net::pcapng_builder::section_header) || block[1] < 12 || block[1] % 4 != 0)
-            throw error(errc::invalid_argument,
-                        fmt::format("weftio: port {}: dump is {}, to which other ports write, and it is no pcapng file "
-                                    "of theirs any more; name another file",
-                                    spec_, path_));
+            throw error(errc::invalid_argument, fmt::format("weftio: port {}: dump is {}, which other ports write, but "
+                                                            "it is no longer their pcapng file; name another file",
+                                                            spec_, path_));
         count += block[0] == net::pcapng_builder::interface_description;
     }
     return count;
@@ -190,8 +191,7 @@ void frame_dump::append(std::size_t bytes) noexcept
 void frame_dump::give_up(int why) noexcept
 {
     core::log_or_lose(log_level::error, [&] {
-        return fmt::format("weftio: port {}: dump: frames are written to {} no more: {}", spec_, path_,
-                           std::strerror(why));
+        return fmt::format("weftio: port {}: dump: writing to {} stopped: {}", spec_, path_, std::strerror(why));
     });
     ::close(std::exchange(descriptor_, -1));
 }

@@ -27,8 +27,7 @@ void tell_of(const ifreq& request, const char* what) noexcept
 {
     const int why = errno;
     core::log_or_lose(log_level::warning, [&] {
-        return fmt::format("weftio: interface {}: its {} stays as the port has set it ({}); set it with \"ip link set "
-                           "{} ...\"",
+        return fmt::format("weftio: interface {}: cannot restore its {} ({}); set it with \"ip link set {} ...\"",
                            request.ifr_name, what, std::strerror(why), request.ifr_name);
     });
 }

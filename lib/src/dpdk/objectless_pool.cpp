@@ -77,10 +77,11 @@ bool replace_unused_driver()
         }
     rte_spinlock_unlock(&rte_mempool_ops_table.sl);
     if (!before.empty())
-        core::log(log_level::info,
-                  fmt::format("weftio: DPDK's table of mempool drivers is full ({} places); took that of {}, "
-                              "which no pool uses",
-                              RTE_MEMPOOL_MAX_OPS_IDX, before));
+        core::log(
+            log_level::info,
+            fmt::format(
+                "weftio: DPDK's table of mempool drivers is full ({} entries); replaced driver {}, which no pool uses",
+                RTE_MEMPOOL_MAX_OPS_IDX, before));
     return !before.empty();
 }
 
@@ -92,12 +93,10 @@ void register_driver()
         return;
     const rte_mempool_ops ours = our_operations();
     if (int result = full ? -ENOSPC : rte_mempool_register_ops(&ours); result < 0)
-        throw error(
-            errc::out_of_memory,
-            fmt::format(
-                "weftio: DPDK takes no more mempool drivers ({}): pools use those in all {} places that it has; "
-                "free the pools of one, or link fewer drivers",
-                rte_strerror(-result), RTE_MEMPOOL_MAX_OPS_IDX));
+        throw error(errc::out_of_memory,
+                    fmt::format("weftio: DPDK's table of mempool drivers is full ({}): pools use all {} entries; free "
+                                "the pools of one driver, or link fewer drivers",
+                                rte_strerror(-result), RTE_MEMPOOL_MAX_OPS_IDX));
 }
 
 } // namespace
@@ -110,9 +109,10 @@ rte_mempool* make_objectless_pool(const std::string& name, mbuf_source& source, 
     if (!pool || rte_mempool_set_ops_byname(pool, driver_name().c_str(), &source) != 0) {
         int reason = rte_errno;
         rte_mempool_free(pool);
-        throw error(errc::out_of_memory,
-                    fmt::format("weftio: no packet pool {}: {}; close ports or queues, or give EAL more memory", name,
-                                rte_strerror(reason)));
+        throw error(
+            errc::out_of_memory,
+            fmt::format("weftio: cannot create packet pool {}: {}; close ports or queues, or give EAL more memory",
+                        name, rte_strerror(reason)));
     }
     rte_pktmbuf_pool_private room{};
     room.mbuf_data_room_size = room_bytes;

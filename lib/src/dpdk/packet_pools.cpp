@@ -77,10 +77,9 @@ try {
         return;
     }
     core::log_or_lose(log_level::warning, [&] {
-        return fmt::format(
-            "weftio: device {} is closed, and somebody still holds {} mbufs of pool {}; it is kept until they "
-            "come back",
-            device, rte_mempool_in_use_count(pool), pool->name);
+        return fmt::format("weftio: device {} is closed, but {} mbufs of pool {} are still in use; the pool is kept "
+                           "until they are returned",
+                           device, rte_mempool_in_use_count(pool), pool->name);
     });
     leftover_list leftovers;
     leftovers.push_back(std::make_unique<leftover_pool>(pool));

@@ -37,19 +37,18 @@ void fail_to_open(std::string_view spec, std::string_view what, int result)
 {
     throw error(
         code_of(result),
-        fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
-                    "what the driver needs",
-                    spec, what, rte_strerror(-result), driver_log()));
+        fmt::format(
+            "weftio: port {}: {} failed ({}; DPDK said: {}); check the driver's arguments and what the driver needs",
+            spec, what, rte_strerror(-result), driver_log()));
 }
 
 void refuse_for_want_of_memory(std::string_view spec, unsigned queues)
 {
-    throw error(
-        errc::out_of_memory,
-        fmt::format("weftio: port {}: DPDK has no memory left for the packets of {} queues, some {} MB; close other "
-                    "ports, or let it have more: hugepages, or without them the words {{\"-m\", \"4096\"}} (MB, for "
-                    "all ports) in eal_arguments of the first port",
-                    spec, queues, 48 * queues));
+    throw error(errc::out_of_memory,
+                fmt::format("weftio: port {}: DPDK has no memory for the packets of {} queues, about {} MB; close "
+                            "other ports, or give it more: hugepages, or without them {{\"-m\", \"4096\"}} (MB, for "
+                            "all ports) in eal_arguments of the first port",
+                            spec, queues, 48 * queues));
 }
 
 void require_queues(std::string_view spec, const rte_eth_dev_info& info, unsigned queues)
@@ -58,9 +57,8 @@ void require_queues(std::string_view spec, const rte_eth_dev_info& info, unsigne
         throw error(
             errc::not_supported,
             fmt::format(
-                "weftio: port {}: engines is {}, and {} has {} receive and {} send queues here, of which each engine "
-                "needs one; open it with fewer engines, or with more queues (net_af_packet: qpairs={}, net_af_xdp: "
-                "queue_count={})",
+                "weftio: port {}: engines is {}, but {} has {} receive and {} send queues here, and each engine needs "
+                "one of each; use fewer engines or more queues (net_af_packet: qpairs={}, net_af_xdp: queue_count={})",
                 spec, queues, info.driver_name, info.max_rx_queues, info.max_tx_queues, queues, queues));
 }
 
@@ -69,13 +67,12 @@ void require_physical_addresses(std::string_view spec, const std::string& device
     const std::string behind_iommu = fmt::format("/sys/bus/pci/devices/{}/iommu_group", device);
     if (rte_eal_iova_mode() != RTE_IOVA_VA || ::access(behind_iommu.c_str(), F_OK) == 0)
         return;
-    throw error(
-        errc::not_supported,
-        fmt::format("weftio: port {}: no IOMMU is in front of this NIC, and DPDK's memory is {}, whose physical "
-                    "addresses are not known; {}, or bind the NIC to vfio-pci behind an IOMMU",
-                    spec, rte_eal_has_hugepages() ? "of a start for other ports" : "ordinary pages",
-                    rte_eal_has_hugepages() ? "open this port before any other"
-                                            : "reserve hugepages (echo 512 >/proc/sys/vm/nr_hugepages)"));
+    throw error(errc::not_supported,
+                fmt::format("weftio: port {}: this NIC has no IOMMU, and DPDK's memory, {}, has no known physical "
+                            "addresses; {}, or bind the NIC to vfio-pci behind an IOMMU",
+                            spec, rte_eal_has_hugepages() ? "set up for other ports" : "ordinary pages",
+                            rte_eal_has_hugepages() ? "open this port first"
+                                                    : "reserve hugepages (echo 512 >/proc/sys/vm/nr_hugepages)"));
 }
 
 int meaning_of(int attach_result)

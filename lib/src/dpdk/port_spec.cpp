@@ -60,10 +60,9 @@ std::string interface_names()
 const std::string& plain(std::string_view spec, const std::string& value)
 {
     if (value.find_first_of(",=[]") != std::string::npos)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: DPDK cannot take a name with one of , = [ ] in it ({}); use "
-                                "another name, or a symbolic link to a file",
-                                spec, value));
+        throw error(errc::invalid_argument, fmt::format("weftio: port {}: DPDK does not accept a name with , = [ ] in "
+                                                        "it ({}); use another name, or a symbolic link to a file",
+                                                        spec, value));
     return value;
 }
 
@@ -208,9 +207,10 @@ Number wire_number(std::string_view spec, std::string_view word, std::string_vie
     Number value{};
     const auto [behind, why] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (why != std::errc() || behind != text.data() + text.size() || !(value >= 0 && value <= most))
-        throw error(errc::invalid_argument, fmt::format("weftio: port {}: {} is no number from 0 to {}; write it as in "
-                                                        "wire:lab,loss=0.01,seed=7",
-                                                        spec, word, most));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: port {}: {} is not a number from 0 to {}; write it as in wire:lab,loss=0.01,seed=7",
+                        spec, word, most));
     return value;
 }
 
@@ -227,9 +227,11 @@ wires::loss loss_of(std::string_view spec, std::string_view words)
         else if (word.starts_with("seed="))
             seed = wire_number(spec, word, "seed=", std::numeric_limits<std::uint64_t>::max());
         else
-            throw error(errc::invalid_argument,
-                        fmt::format("weftio: port {}: \"{}\" is no option of a wire; it has loss=SHARE and seed=NUMBER",
-                                    spec, word));
+            throw error(
+                errc::invalid_argument,
+                fmt::format(
+                    "weftio: port {}: \"{}\" is not an option of a wire; the options are loss=SHARE and seed=NUMBER",
+                    spec, word));
     }
     return {share, seed};
 }
@@ -240,10 +242,10 @@ port_spec wire_spec(std::string_view spec, std::string_view words, unsigned queu
     const std::string name(words.substr(0, words.find(',')));
     wires::path_of(fmt::format("port {}", spec), name);
     if (queues > 1)
-        throw error(errc::not_supported,
-                    fmt::format("weftio: port {}: engines is {}, and the port of a wire has one; open it with .engines "
-                                "= 1",
-                                spec, queues));
+        throw error(
+            errc::not_supported,
+            fmt::format("weftio: port {}: engines is {}, but a port of a wire has one; open it with .engines = 1", spec,
+                        queues));
     return {.candidates = {{device_name("net_ring"), ""}},
             .interface = {},
             .capture = {},
@@ -281,12 +283,10 @@ void require_room_for_frames(std::string_view spec, std::string_view arguments)
 {
     for (const std::string& size : values_of("size=", arguments))
         if (std::strtoull(size.c_str(), nullptr, 0) > RTE_MBUF_DEFAULT_DATAROOM)
-            throw error(
-                errc::invalid_argument,
-                fmt::format(
-                    "weftio: port {}: net_null would write frames of {} bytes, and buffers have {}; write size={} "
-                    "or less",
-                    spec, size, RTE_MBUF_DEFAULT_DATAROOM, RTE_MBUF_DEFAULT_DATAROOM));
+            throw error(errc::invalid_argument,
+                        fmt::format("weftio: port {}: net_null would write frames of {} bytes into buffers of {}; "
+                                    "write size={} or less",
+                                    spec, size, RTE_MBUF_DEFAULT_DATAROOM, RTE_MBUF_DEFAULT_DATAROOM));
 }
 
 port_spec devargs_spec(std::string_view spec)
@@ -309,8 +309,7 @@ port_spec devargs_spec(std::string_view spec)
 
 [[noreturn]] void refuse(std::string_view spec)
 {
-    throw error(errc::invalid_argument,
-                fmt::format("weftio: port \"{}\": not a form that is known; write {}", spec, known_forms));
+    throw error(errc::invalid_argument, fmt::format("weftio: port \"{}\": unknown form; write {}", spec, known_forms));
 }
 
 bool is_a_device(std::string_view spec)
@@ -327,7 +326,7 @@ void refuse_plain_word(std::string_view spec)
         return;
     if (spec.size() < IFNAMSIZ && if_nametoindex(std::string(spec).c_str()) != 0)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: that is an interface; did you mean iface:{}?", spec, spec));
+                    fmt::format("weftio: port {}: this is an interface; did you mean iface:{}?", spec, spec));
     if (std::ranges::all_of(spec, [](unsigned char letter) { return std::isalnum(letter) != 0; }))
         throw error(errc::not_found,
                     fmt::format("weftio: port {}: neither a port nor an interface (have: {}); write {}", spec,
@@ -357,7 +356,7 @@ port_spec parse_port_spec(std::string_view spec, unsigned queues, std::uint32_t 
     if (is_a_device(spec))
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: port {}: that names a device; give it to device::open (-g), and write {} for the port",
+            fmt::format("weftio: port {}: this is a device; pass it to device::open (-g), and write {} for the port",
                         spec, known_forms));
     const bool unknown =
         spec.find(':') < spec.size() && spec.find(',') == std::string_view::npos && !is_pci_address(spec);

@@ -24,21 +24,18 @@ void check(const eth_rxq_options& options)
                     fmt::format("weftio: eth_rxq: packets is {}; it must be a power of two from {} to {}",
                                 options.packets, fewest_packets, most_packets));
     if (options.max_packet_bytes < smallest_slot || options.max_packet_bytes > largest_slot)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: eth_rxq: max_packet_bytes is {}; a slot has {} to {} bytes",
-                                options.max_packet_bytes, smallest_slot, largest_slot));
+        throw error(errc::invalid_argument, fmt::format("weftio: eth_rxq: max_packet_bytes is {}; set {} to {}",
+                                                        options.max_packet_bytes, smallest_slot, largest_slot));
     if (options.zeroed_bytes > most_zeroed)
-        throw error(errc::invalid_argument, fmt::format("weftio: eth_rxq: zeroed_bytes is {}; at most {} bytes behind "
-                                                        "a packet are made 0",
+        throw error(errc::invalid_argument, fmt::format("weftio: eth_rxq: zeroed_bytes is {}; set {} at most",
                                                         options.zeroed_bytes, most_zeroed));
     devices::require_kind("eth_rxq: buffers", options.buffers);
     if (options.buffers == memory_kind::device_cpu)
-        throw error(errc::invalid_argument,
-                    "weftio: eth_rxq: buffers is device_cpu, where no packet comes; take memory_kind::cpu_device, or "
-                    "device on a GPU, which has packets copied to its own memory");
+        throw error(errc::invalid_argument, "weftio: eth_rxq: buffers is device_cpu, which cannot receive packets; use "
+                                            "memory_kind::cpu_device, or device for memory of a GPU");
     if (!options.region && (options.offset_bytes != 0 || options.stride_bytes != 0))
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: eth_rxq: offset_bytes is {} and stride_bytes {}, and the queue allocates its "
+                    fmt::format("weftio: eth_rxq: offset_bytes is {} and stride_bytes {}, but the queue allocates its "
                                 "own slots; leave both 0, or set region",
                                 options.offset_bytes, options.stride_bytes));
 }
@@ -85,15 +82,16 @@ void check_callers(const eth_rxq_options& options, std::uint32_t room, std::uint
 {
     if (stride < room)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: eth_rxq: stride_bytes is {}, shorter than a slot of {} bytes "
-                                "(max_packet_bytes + zeroed_bytes); leave it 0 for the natural one",
+                    fmt::format("weftio: eth_rxq: stride_bytes is {}, less than a slot of {} bytes (max_packet_bytes + "
+                                "zeroed_bytes); leave it 0 for the default",
                                 stride, room));
     if ((options.region->rights() & access::local_write) == access::none)
-        throw error(errc::invalid_argument, "weftio: eth_rxq: the region has no access::local_write, and packets are "
-                                            "written there; add it to region_options::rights");
+        throw error(errc::invalid_argument, "weftio: eth_rxq: the region lacks access::local_write, which receiving "
+                                            "needs; add it to region_options::rights");
     if (options.buffers != memory_kind::cpu_device || options.domain != protection_domain{})
-        throw error(errc::invalid_argument, "weftio: eth_rxq: buffers or domain is set beside region, whose own count; "
-                                            "leave them out");
+        throw error(
+            errc::invalid_argument,
+            "weftio: eth_rxq: buffers or domain is set together with region, which has its own; leave them out");
 }
 
 slot_plan plan_of_callers(const nic::backend& port, const eth_rxq_options& options, const device& device)

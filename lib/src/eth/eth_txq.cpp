@@ -19,14 +19,13 @@ void check(const eth_txq_options& options)
 {
     queues::require_send_entries("eth_txq", options.entries);
     if (options.clock != core::utc_clock::name)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: eth_txq: clock \"{}\" is not the port's; this port schedules by \"{}\", take "
-                                "timestamps from utc_now_ns()",
-                                options.clock, core::utc_clock::name));
+        throw error(errc::invalid_argument, fmt::format("weftio: eth_txq: clock \"{}\" is not the port's clock; this "
+                                                        "port schedules by \"{}\", use timestamps from utc_now_ns()",
+                                                        options.clock, core::utc_clock::name));
     constexpr std::uint32_t known = WEFTIO_DEV_SEND_L3_CHECKSUM | WEFTIO_DEV_SEND_L4_CHECKSUM;
     if ((options.checksums & ~known) != 0)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: eth_txq: checksums is {:#x}, with bits that are no checksum's; combine "
+                    fmt::format("weftio: eth_txq: checksums is {:#x}, which has unknown bits; combine "
                                 "WEFTIO_DEV_SEND_L3_CHECKSUM and WEFTIO_DEV_SEND_L4_CHECKSUM",
                                 options.checksums));
 }

@@ -32,13 +32,12 @@ std::size_t length_of(std::string_view header, std::string_view our_kind, const 
     for (const char byte : header.substr(kind_bytes))
         length = length << 8 | static_cast<unsigned char>(byte);
     if ((kind != swap_kind && kind != meet_kind) || length > (kind == swap_kind ? tcp_exchange::most_bytes : 0))
-        call.fail(
-            errc::invalid_argument,
-            "the peer announces {} bytes of \"{}\", which no tcp_exchange does; let only tcp_exchange write to the "
-            "connection",
-            length, kind);
+        call.fail(errc::invalid_argument,
+                  "the peer announces {} bytes of \"{}\", which no tcp_exchange sends; let only tcp_exchange write to "
+                  "the connection",
+                  length, kind);
     if (kind != our_kind)
-        call.fail(errc::invalid_argument, "the peer is in its {}; let both ends make the same calls in the same order",
+        call.fail(errc::invalid_argument, "the peer is in its {}; make the same calls in the same order at both ends",
                   kind == swap_kind ? "swap()" : "meet()");
     return length;
 }
@@ -52,19 +51,17 @@ std::string swap_messages(const exchange::tcp_socket& peer, std::string_view kin
     for (std::string_view left = ours; !left.empty() || theirs.size() < wanted;) {
         const int events = (left.empty() ? 0 : POLLOUT) | (theirs.size() < wanted ? POLLIN : 0);
         if (!call.wait({{peer.get(), static_cast<short>(events), 0}}))
-            call.fail(
-                errc::timed_out,
-                "the peer has sent {} bytes, and taken {} of our {}, within {} ms; look whether it hangs, or give "
-                "exchange_options::timeout more time",
-                theirs.size(), ours.size() - left.size(), ours.size(), call.timeout_ms());
+            call.fail(errc::timed_out,
+                      "the peer has sent {} bytes and received {} of our {} within {} ms; check whether it hangs, or "
+                      "increase exchange_options::timeout",
+                      theirs.size(), ours.size() - left.size(), ours.size(), call.timeout_ms());
         const int refused = exchange::send_some(peer, left), ended = exchange::receive_some(peer, theirs, wanted);
         if (theirs.size() == header_bytes) // a wrong header says more than a lost connection
             wanted = header_bytes + length_of(theirs, kind, call);
         if (const int reason = ended != 0 ? ended : refused; reason == ESHUTDOWN)
-            call.fail(errc::closed, "the peer has closed the connection; look at the peer for the reason");
+            call.fail(errc::closed, "the peer closed the connection; check the peer for the reason");
         else if (reason != 0)
-            call.fail(errc::closed, "the connection is lost: {}; look at the peer for the reason",
-                      std::strerror(reason));
+            call.fail(errc::closed, "the connection is lost: {}; check the peer for the reason", std::strerror(reason));
     }
     return theirs.substr(header_bytes);
 }
@@ -79,8 +76,8 @@ tcp_exchange::~tcp_exchange() = default;
 std::vector<std::uint8_t> tcp_exchange::make_call(std::string_view kind, std::span<const std::uint8_t> ours)
 {
     if (!state_ || !state_->socket)
-        throw error(errc::closed, fmt::format("weftio: tcp_exchange: {}; connect anew, at both ends",
-                                              state_ ? "an earlier call has failed" : "it was moved from"));
+        throw error(errc::closed, fmt::format("weftio: tcp_exchange: {}; connect again, at both ends",
+                                              state_ ? "an earlier call failed" : "it was moved from"));
     const exchange::timed_call call(state_->options, fmt::format("weftio: tcp_exchange with {}", state_->peer));
     exchange::tcp_socket socket = std::move(state_->socket); // closed by what throws
     const std::string theirs = swap_messages(socket, kind, message_of(kind, ours), call);
@@ -92,7 +89,7 @@ std::vector<std::uint8_t> tcp_exchange::swap(std::span<const std::uint8_t> ours)
 {
     if (ours.size() > most_bytes)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: tcp_exchange: {} bytes are more than the {} of one swap(); make several calls",
+                    fmt::format("weftio: tcp_exchange: {} bytes exceed the {} of one swap(); make several calls",
                                 ours.size(), most_bytes));
     return make_call(swap_kind, ours);
 }

@@ -56,7 +56,8 @@ verdict receive_hello(const tcp_socket& from, std::string& received, char role)
 std::pair<errc, const char*> failure_of(int reason) noexcept
 {
     switch (reason) {
-        case EADDRINUSE: return {errc::in_use, "end who has the port (\"ss -ltnp\" names it), or name another"};
+        case EADDRINUSE:
+            return {errc::in_use, "stop the program that has the port (\"ss -ltnp\" shows it), or name another port"};
         case EACCES:
         case EPERM: return {errc::permission_denied, "name a port of 1024 or above, or run as root"};
         case EADDRNOTAVAIL:
@@ -101,20 +102,20 @@ std::string attempt(const tcp_socket& socket, const addrinfo& to, const timed_ca
         switch (receive_hello(socket, received, listens)) {
             case verdict::incomplete: break;
             case verdict::accepted: return "";
-            case verdict::ended: return "it closes the connection";
-            case verdict::same_role: return "our own hello comes back"; // TCP may connect a port to itself
+            case verdict::ended: return "it closed the connection";
+            case verdict::same_role: return "our own hello came back"; // TCP may connect a port to itself
             case verdict::stranger:
                 call.fail(errc::invalid_argument,
-                          "who listens there is no tcp_exchange: it says \"{}\"; name the port of the peer's "
-                          "tcp_listener",
+                          "the program that listens there is not a tcp_exchange: it sent \"{}\"; name the port of the "
+                          "peer's tcp_listener",
                           received);
             case verdict::other_version:
                 call.fail(errc::invalid_argument,
-                          "the peer is of version {}, and this library of version {}; use libraries of the same "
-                          "version at both ends",
+                          "the peer has version {}, this library has version {}; use libraries of the same version at "
+                          "both ends",
                           static_cast<unsigned char>(received[version_at]), int{hello_version});
         }
-    return "it takes the connection and stays silent";
+    return "it accepted the connection but sent nothing";
 }
 
 } // namespace
@@ -135,8 +136,8 @@ tcp_exchange tcp_exchange::connect(const std::string& where, exchange_options op
         }
         if (call.is_over())
             call.fail(errc::timed_out,
-                      "no peer accepts us ({}) within {} ms; start the peer's tcp_listener, or name the address and "
-                      "port where it listens",
+                      "no peer accepted the connection ({}) within {} ms; start the peer's tcp_listener, or name the "
+                      "address and port where it listens",
                       why, call.timeout_ms());
     }
 }
@@ -190,11 +191,11 @@ struct tcp_listener::state {
             return;
         std::string others;
         if (const std::size_t count = refused + candidates.size(); count != 0)
-            others = fmt::format(", though {} others did (the last that was refused: {})", count,
+            others = fmt::format(", but {} other clients connected (last one rejected: {})", count,
                                  refused == 0 ? "none" : last_refused);
         call.fail(errc::timed_out,
-                  "no peer came{} within {} ms; start the peer, and give it this host's address and this port", others,
-                  call.timeout_ms());
+                  "no peer connected{} within {} ms; start the peer, and give it this host's address and this port",
+                  others, call.timeout_ms());
     }
 
     /// Accepts a connection if one has come. Without room for it the oldest candidate is dropped.
@@ -248,7 +249,7 @@ std::uint16_t tcp_listener::port() const noexcept
 tcp_exchange tcp_listener::accept(exchange_options options)
 {
     if (!state_)
-        throw error(errc::closed, "weftio: tcp_listener: it was moved from; ask the object that it was moved to");
+        throw error(errc::closed, "weftio: tcp_listener: it was moved from; use the object that it was moved to");
     auto chosen = state_->choose(timed_call(options, fmt::format("weftio: tcp_listener: port {}", state_->port)));
     return tcp_exchange(std::make_unique<tcp_exchange::state>(
         tcp_exchange::state{std::move(chosen.socket), std::move(options), std::move(chosen.address)}));

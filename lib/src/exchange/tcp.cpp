@@ -48,14 +48,14 @@ timed_call::timed_call(const exchange_options& options, std::string name)
 {
     if (timeout_ms() < 0)
         fail(errc::invalid_argument,
-             "a timeout of {} ms; name the milliseconds that the call may take, or 0 for no limit", timeout_ms());
+             "the timeout is {} ms; set the milliseconds that the call may take, or 0 for no limit", timeout_ms());
 }
 
 bool timed_call::wait(std::vector<pollfd> sockets, clock::time_point until) const
 {
     for (;;) {
         if (options_.stop && options_.stop())
-            fail(errc::closed, "the application has ended the wait");
+            fail(errc::closed, "the application canceled the wait");
         const auto left = std::chrono::ceil<milliseconds>(std::min(deadline_, until) - clock::now());
         const auto slice = std::clamp(left, milliseconds(0), options_.stop ? stop_interval : longest_poll);
         const int ready = ::poll(sockets.data(), sockets.size(), static_cast<int>(slice.count()));
@@ -106,10 +106,11 @@ address_list resolve(const std::string& where, bool listens)
     wanted.ai_socktype = SOCK_STREAM;
     wanted.ai_flags = AI_NUMERICSERV;
     if (const int result = getaddrinfo(host.c_str(), port.c_str(), &wanted, &found); result != 0)
-        throw error(result == EAI_MEMORY ? errc::out_of_memory : errc::not_found,
-                    fmt::format("weftio: {}: host \"{}\" has no address ({}); write its address, or a name that "
-                                "\"getent hosts\" finds",
-                                who, host, result == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(result)));
+        throw error(
+            result == EAI_MEMORY ? errc::out_of_memory : errc::not_found,
+            fmt::format(
+                "weftio: {}: cannot resolve host \"{}\" ({}); write its address, or a name that \"getent hosts\" finds",
+                who, host, result == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(result)));
     return {found, freeaddrinfo};
 }
 

@@ -20,7 +20,7 @@ unsigned checked(unsigned capacity)
 {
     if (capacity < 1 || capacity > 65536)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: file_batch: capacity is {}; take 1 to 65536", capacity));
+                    fmt::format("weftio: file_batch: capacity is {}; set 1 to 65536", capacity));
     return capacity;
 }
 
@@ -39,12 +39,13 @@ struct file_batch::state {
             throw error(errc::invalid_argument, "weftio: file_batch: an operation has no file; set file_operation::on");
         if (asked.what != file_operation::kind::read && asked.what != file_operation::kind::write)
             throw error(errc::invalid_argument,
-                        fmt::format("weftio: file_batch: an operation is of kind {}; take read or write",
+                        fmt::format("weftio: file_batch: an operation has kind {}; set read or write",
                                     static_cast<unsigned>(asked.what)));
         auto file = detail::internals::share(*asked.on);
         if (&file->engine() != engine.get())
-            throw error(errc::invalid_argument,
-                        "weftio: file_batch: an operation's file is one of another engine; make both on the same");
+            throw error(
+                errc::invalid_argument,
+                "weftio: file_batch: an operation's file belongs to another engine; create both on the same engine");
         storage::place memory = detail::internals::place(asked.memory);
         storage::locate(*engine, memory);
         return {asked.what == file_operation::kind::read ? storage::io::kind::read : storage::io::kind::write,

@@ -12,7 +12,7 @@ file_engine_options checked(file_engine_options options)
 {
     nic::require_engine_options("file_engine", options.core, options.mode, options.idle);
     if (options.realtime < 0 || options.realtime > 99)
-        nic::refuse_option("file_engine", "realtime", options.realtime, "name a priority from 1 to 99, or 0 for none");
+        nic::refuse_option("file_engine", "realtime", options.realtime, "set a priority from 1 to 99, or 0 for none");
     return options;
 }
 

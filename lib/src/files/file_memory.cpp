@@ -40,10 +40,9 @@ struct file_buffer::state {
         if (at.cpu)
             at.registered = engine->rings.enter_memory({at.cpu, many});
         if (!engine->buffers.enter(at, many))
-            throw error(errc::invalid_argument,
-                        fmt::format("weftio: file_buffer: some of the {} bytes at {} are in another file_buffer of the "
-                                    "engine; end that one first",
-                                    many, first));
+            throw error(errc::invalid_argument, fmt::format("weftio: file_buffer: the {} bytes at {} overlap another "
+                                                            "file_buffer of the engine; destroy that one first",
+                                                            many, first));
         address = first;
         bytes = many;
         count(1, bytes);
@@ -94,17 +93,16 @@ file_buffer::file_buffer(const file_engine& engine, void* address, std::size_t b
     : state_(std::make_unique<state>(detail::internals::share(engine)))
 {
     if (!address || bytes == 0 || bytes > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(address))
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: file_buffer: {} bytes at {}; it takes at least one, at an address that is not "
-                                "null, and none beyond the end of the address space",
-                                bytes, address));
+        throw error(errc::invalid_argument, fmt::format("weftio: file_buffer: {} bytes at {}; the address must be "
+                                                        "non-null, the size > 0, and the end within the address space",
+                                                        bytes, address));
     storage::find_cuda_driver();
     state_->at = storage::find_by_cuda(static_cast<std::byte*>(address));
     if (state_->at.bytes < bytes)
-        throw error(errc::not_reachable,
-                    fmt::format("weftio: file_buffer: {} bytes at {} reach beyond the CUDA allocation, which has {} "
-                                "left there",
-                                bytes, address, state_->at.bytes));
+        throw error(
+            errc::not_reachable,
+            fmt::format("weftio: file_buffer: {} bytes at {} exceed the CUDA allocation, which has {} left there",
+                        bytes, address, state_->at.bytes));
     state_->enter(address, bytes);
 }
 

@@ -20,10 +20,9 @@ std::shared_ptr<nic::file_backend> detail::internals::backend(const file_engine&
     storage::context& context = *engine.context_;
     context.require_process();
     if (context.options().only == file_way::cufile)
-        throw error(
-            errc::not_supported,
-            "weftio: file_queue: its file_engine goes by NVIDIA's library only (only is cufile), which kernels' "
-            "queues do not; make it on an engine without `only`");
+        throw error(errc::not_supported,
+                    "weftio: file_queue: its file_engine uses NVIDIA's library only (only is cufile), which kernels' "
+                    "queues cannot use; create it on an engine without `only`");
     const std::scoped_lock one_at_a_time(context.kernels_mutex);
     if (std::shared_ptr<storage::file_user> made = context.kernels.lock())
         return std::static_pointer_cast<nic::file_backend>(made);
@@ -97,11 +96,10 @@ void require_in(const file_transfer& wanted)
     const bool fits = wanted.bytes != 0 && wanted.bytes <= WEFTIO_DEV_FILE_MOST_BYTES &&
                       wanted.buffer_offset <= buffer.bytes && wanted.bytes <= buffer.bytes - wanted.buffer_offset;
     if (!fits)
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: file_queue: {} bytes from offset {} of the buffer on: it has {} bytes, and one "
-                        "entry takes 1 to {}",
-                        wanted.bytes, wanted.buffer_offset, buffer.bytes, WEFTIO_DEV_FILE_MOST_BYTES));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: file_queue: {} bytes at offset {} of the buffer, which has {} bytes; an entry "
+                                "transfers 1 to {} bytes",
+                                wanted.bytes, wanted.buffer_offset, buffer.bytes, WEFTIO_DEV_FILE_MOST_BYTES));
 }
 
 } // namespace
@@ -141,9 +139,8 @@ std::optional<std::uint32_t> file_queue::submit_sync(std::uint32_t file, std::ui
 unsigned file_queue::turn() const
 {
     if (!state_->backend->is_inline())
-        throw error(errc::invalid_argument,
-                    "weftio: file_queue: turn() is for inline mode, and its engine has a thread; make the file_engine "
-                    "with .mode = engine_mode::inline_worker");
+        throw error(errc::invalid_argument, "weftio: file_queue: turn() is for inline mode, but its engine has a "
+                                            "thread; create the file_engine with .mode = engine_mode::inline_worker");
     return state_->backend->turn();
 }
 

@@ -28,8 +28,8 @@ void enqueue(const std::shared_ptr<storage::open_file>& file, storage::io::kind 
              const file_memory& memory, const file::at_execution& arguments)
 {
     if (!arguments.bytes || !arguments.offset || !arguments.memory_offset || !arguments.result)
-        throw error(errc::invalid_argument, "weftio: file: a pointer of file::at_execution is null; each must point to "
-                                            "where its value will be when the stream has come to the operation");
+        throw error(errc::invalid_argument, "weftio: file: a pointer of file::at_execution is null; point each to the "
+                                            "value's location when the stream executes the operation");
     file->engine().require_process();
     file->engine().enqueue(stream, [=] { *arguments.result = execute(file, what, memory, arguments); });
 }

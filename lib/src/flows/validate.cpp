@@ -31,7 +31,7 @@ void check_prefix(std::string_view who, const char* field, const std::optional<P
         return;
     constexpr std::size_t bits = sizeof(prefix->address) * 8;
     if (prefix->length > bits)
-        refuse(who, fmt::format("{}: prefix length {} is longer than the address; give 0 to {}", field, prefix->length,
+        refuse(who, fmt::format("{}: prefix length {} is longer than the address; set 0 to {}", field, prefix->length,
                                 bits));
 }
 
@@ -47,7 +47,7 @@ void check_family(std::string_view who, const flow_match& match)
     const bool ipv4 = match.ipv4_source || match.ipv4_destination;
     const bool ipv6 = match.ipv6_source || match.ipv6_destination;
     if (ipv4 && ipv6)
-        refuse(who, "no packet has both IPv4 and IPv6 addresses; make one rule for each");
+        refuse(who, "no packet has both IPv4 and IPv6 addresses; make two rules");
     if (match.ether_type &&
         ((ipv4 && *match.ether_type != ether_type_ipv4) || (ipv6 && *match.ether_type != ether_type_ipv6)))
         refuse(who, fmt::format("ether_type {:#06x} does not carry {} addresses; leave ether_type out",
@@ -62,8 +62,7 @@ void check_protocol(std::string_view who, const flow_match& match)
         refuse(who,
                fmt::format("ip_protocol {} has no TCP flags; leave ip_protocol out or give 6", *match.ip_protocol));
     if ((match.source_port || match.destination_port) && *match.ip_protocol != IPPROTO_UDP)
-        refuse(who,
-               fmt::format("ports are those of UDP and TCP, not of ip_protocol {}; give 17 or 6", *match.ip_protocol));
+        refuse(who, fmt::format("only UDP and TCP have ports, not ip_protocol {}; set 17 or 6", *match.ip_protocol));
 }
 
 std::size_t most_queues(std::string_view who, flow_kind what)
@@ -97,17 +96,16 @@ void validate(std::string_view who, const flow_action& action, const nic::backen
 {
     const std::size_t most = most_queues(who, action.what);
     if (most > 0 && action.queues.empty())
-        refuse(who, "the action names no queue; name at least one");
+        refuse(who, "the action has no queue; name at least one");
     if (action.queues.size() > most)
-        refuse(who, fmt::format("the action names {} queues, and one of its kind takes at most {}",
-                                action.queues.size(), most));
+        refuse(who, fmt::format("the action has {} queues; its kind accepts at most {}", action.queues.size(), most));
     if (action.key != rss_key::standard && action.key != rss_key::symmetric)
         refuse(who, fmt::format("key {} is unknown; use rss_key::standard or symmetric", static_cast<int>(action.key)));
     for (const eth_rxq* queue : action.queues) {
         if (queue == nullptr)
-            refuse(who, "the action names a null queue; name an eth_rxq of this port");
+            refuse(who, "the action has a null queue; name an eth_rxq of this port");
         if (!*queue)
-            refuse(who, "the action names an eth_rxq that has been moved from; name the one that it was moved to");
+            refuse(who, "the action names a moved-from eth_rxq; name the one that it was moved to");
         if (&detail::internals::backend(*queue) != &port)
             refuse(who, fmt::format("queue {} belongs to another port; make the rule on the queue's own port",
                                     queue->number()));

@@ -17,8 +17,8 @@ unsigned number_for(std::string_view who, key_table& table)
     if (const std::optional<unsigned> number = table.take_nic())
         return *number;
     throw error(errc::out_of_memory,
-                fmt::format("weftio: {}: this process has {} ports and DMA engines, which is the most; close one first",
-                            who, key_table::most_nics));
+                fmt::format("weftio: {}: this process has {} ports and DMA engines, the maximum; close one first", who,
+                            key_table::most_nics));
 }
 
 } // namespace

@@ -12,8 +12,8 @@ namespace {
 
 [[noreturn]] void refuse_rdma(const backend& port, std::string_view who)
 {
-    throw error(errc::not_supported, fmt::format("weftio: {}: the NIC of port {} cannot do RDMA; open the port by "
-                                                 "another spec, of the software NIC: loopback, iface:NAME",
+    throw error(errc::not_supported, fmt::format("weftio: {}: the NIC of port {} has no RDMA; open a port of the "
+                                                 "software NIC, such as loopback or iface:NAME",
                                                  who, port.spec()));
 }
 
@@ -28,9 +28,9 @@ ring_end completion_queue::resize(const completion_memory&)
 {
     throw error(
         errc::not_supported,
-        fmt::format("weftio: completion_queue {}: its NIC cannot change the size of a completion queue; make another "
-                    "one, and queue pairs that complete there",
-                    number()));
+        fmt::format(
+            "weftio: completion_queue {}: its NIC cannot resize it; create another one, and queue pairs that use it",
+            number()));
 }
 
 std::shared_ptr<rdma_queue> backend::make_rdma_queue(const rdma_rings&)
@@ -46,17 +46,17 @@ std::unique_ptr<held_rdma_address> backend::add_rdma_address(const rdma_own_addr
 void require_engine(const backend& port, std::string_view who, unsigned engine)
 {
     if (engine >= port.engine_count())
-        throw error(errc::invalid_argument, fmt::format("weftio: {}: there is no engine {} at port {}, which has {}, "
-                                                        "counted from 0; name one of these, or open "
-                                                        "the port with more .engines",
-                                                        who, engine, port.spec(), port.engine_count()));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: no engine {} at port {}, which has {}, counted from 0; name one of these, "
+                                "or open the port with more .engines",
+                                who, engine, port.spec(), port.engine_count()));
 }
 
 void require_engine_or_any(const backend& port, std::string_view who, int engine)
 {
     if (engine < -1)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: engine is {}; engines count from 0, and -1 leaves the choice to the port",
+                    fmt::format("weftio: {}: engine is {}; set an engine, counted from 0, or -1 to let the port choose",
                                 who, engine));
     if (engine >= 0)
         require_engine(port, who, static_cast<unsigned>(engine));

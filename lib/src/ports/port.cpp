@@ -106,7 +106,7 @@ void check_inline(const port& port)
 {
     if (!detail::internals::backend(port).is_inline())
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: turn() is for inline mode, this port has an engine thread; open "
+                    fmt::format("weftio: port {}: turn() is for inline mode, but this port has an engine thread; open "
                                 "it with .mode = engine_mode::inline_worker",
                                 port.spec()));
 }

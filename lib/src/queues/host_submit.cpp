@@ -12,17 +12,15 @@ void require_submit(const host_queue& queue, std::uint32_t flags, std::uint32_t 
         throw error(code, fmt::format("weftio: {} {}: {}", queue.kind, queue.number, why));
     };
     if ((flags & ~known) != 0)
-        refuse(errc::invalid_argument, fmt::format("submit() takes no flags {:#x}; pass {}", flags & ~known, names));
-    if (queue.where.name() != "cpu")
         refuse(errc::invalid_argument,
-               fmt::format("submit() is for queues of device cpu, and this one is owned by kernels on {}; make another "
-                           "for the host",
-                           queue.where.name()));
+               fmt::format("submit() does not accept flags {:#x}; pass {}", flags & ~known, names));
+    if (queue.where.name() != "cpu")
+        refuse(errc::invalid_argument, fmt::format("submit() is for queues of device cpu, but kernels on {} own this "
+                                                   "one; create another queue for the host",
+                                                   queue.where.name()));
     if (queue.stopped)
-        refuse(errc::device_error,
-               "an entry has failed (progress_engine tells which and why), or the queue was stopped "
-               "for its kernel, as running_kernel::watch does; what is submitted now would be "
-               "flushed; reset() brings the queue back");
+        refuse(errc::device_error, "an entry failed (progress_engine reports which and why) or running_kernel::watch "
+                                   "stopped the queue, so submitted entries would be flushed; call reset() first");
 }
 
 void commit_from_host(weftio_dev_send_queue& queue)

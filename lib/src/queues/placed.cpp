@@ -18,15 +18,14 @@ nic::ring_memory placed(const part& wanted, const memory_place& callers, const d
     }
     const std::size_t all = callers.of->bytes();
     if (callers.offset > all || wanted.bytes > all - callers.offset)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: {} needs {} bytes, and from byte {} on its memory of {} bytes has fewer; "
-                                "give a longer one, or a smaller offset",
-                                wanted.who, wanted.name, wanted.bytes, callers.offset, all));
+        throw error(errc::invalid_argument, fmt::format("weftio: {}: {} needs {} bytes at offset {}, which exceeds its "
+                                                        "memory of {} bytes; use a larger one, or a smaller offset",
+                                                        wanted.who, wanted.name, wanted.bytes, callers.offset, all));
     const nic::ring_memory at{detail::internals::block(*callers.of), callers.offset};
     if (reinterpret_cast<std::uintptr_t>(at.device<std::byte>()) % wanted.alignment != 0)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: {} is at {}, and must be at a multiple of {}", wanted.who, wanted.name,
-                                static_cast<const void*>(at.device<std::byte>()), wanted.alignment));
+                    fmt::format("weftio: {}: {} is at {}; the address must be a multiple of {}", wanted.who,
+                                wanted.name, static_cast<const void*>(at.device<std::byte>()), wanted.alignment));
     return at;
 }
 

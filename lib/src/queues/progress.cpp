@@ -36,7 +36,7 @@ void progress_engine::attach(std::shared_ptr<queues::reported_queue> queue, call
     auto held = std::make_unique<attachment::hold>();
     if (queue->attached.exchange(true))
         throw error(errc::in_use,
-                    fmt::format("weftio: {} {}: already attached to a progress_engine; a queue belongs to one",
+                    fmt::format("weftio: {} {}: already attached to a progress_engine; attach a queue to one only",
                                 queue->kind(), queue->reports().number()));
     held->queue = std::move(queue);
     attached_.push_back({std::move(held), std::move(callbacks)});

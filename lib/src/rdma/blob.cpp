@@ -21,8 +21,9 @@ std::uint32_t sum_of_blob(std::span<const std::uint8_t> blob) noexcept
 
 [[noreturn]] void refuse_blob(const blob_kind& kind, const std::string& why)
 {
-    throw error(errc::invalid_argument, fmt::format("weftio: {}: {}; pass on all that the peer's {} returns, unchanged",
-                                                    kind.name, why, kind.source));
+    throw error(errc::invalid_argument,
+                fmt::format("weftio: {}: {}; pass the complete result of the peer's {}, unchanged", kind.name, why,
+                            kind.source));
 }
 
 int digit_of(char letter) noexcept
@@ -61,17 +62,16 @@ void require_sealed(const blob_kind& kind, std::span<const std::uint8_t> blob)
 {
     if (blob.size() < blob_body || std::memcmp(blob.data(), kind.mark.data(), mark_bytes) != 0)
         refuse_blob(kind,
-                    fmt::format("these {} bytes are none: they do not begin with \"{}\"", blob.size(), kind.mark));
+                    fmt::format("the {} bytes are not one: they do not begin with \"{}\"", blob.size(), kind.mark));
     if (blob[version_at] != blob_version)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: it is of version {}, and this library knows version {}; use libraries of "
-                                "the same version at both ends",
-                                kind.name, blob[version_at], blob_version));
+        throw error(errc::invalid_argument, fmt::format("weftio: {}: it has version {}, this library knows version {}; "
+                                                        "use libraries of the same version at both ends",
+                                                        kind.name, blob[version_at], blob_version));
     if (blob.size() != kind.bytes || blob[size_at] != kind.bytes)
-        refuse_blob(kind, fmt::format("it has {} bytes, and there are {}", kind.bytes, blob.size()));
+        refuse_blob(kind, fmt::format("it should have {} bytes but has {}", kind.bytes, blob.size()));
     const auto sum = static_cast<std::uint32_t>(get_be(&blob[blob.size() - sum_bytes], sum_bytes));
     if (sum != sum_of_blob(blob))
-        refuse_blob(kind, fmt::format("it was changed on its way: its sum is {:#010x}, and that of its bytes {:#010x}",
+        refuse_blob(kind, fmt::format("it was changed in transit: its checksum is {:#010x}, that of its bytes {:#010x}",
                                       sum, sum_of_blob(blob)));
 }
 
@@ -86,12 +86,12 @@ std::string to_hex(std::span<const std::uint8_t> bytes)
 void from_hex(const blob_kind& kind, std::string_view text, std::span<std::uint8_t> to)
 {
     if (text.size() != 2 * to.size())
-        refuse_blob(kind, fmt::format("its text has {} digits, and there are {}", 2 * to.size(), text.size()));
+        refuse_blob(kind, fmt::format("its text should have {} digits but has {}", 2 * to.size(), text.size()));
     for (std::size_t at = 0; at != to.size(); ++at) {
         const int high = digit_of(text[2 * at]), low = digit_of(text[2 * at + 1]);
         if (high < 0 || low < 0)
-            refuse_blob(kind, fmt::format("its text has \"{}\" at {}, which is no hexadecimal number",
-                                          text.substr(2 * at, 2), 2 * at));
+            refuse_blob(kind, fmt::format("its text has \"{}\" at {}, not a hexadecimal number", text.substr(2 * at, 2),
+                                          2 * at));
         to[at] = static_cast<std::uint8_t>(high << 4 | low);
     }
 }

@@ -41,10 +41,10 @@ void check(const queue_pair_options& options)
         require_power("receive_stride", options.receive_stride, least_stride, most_stride);
     if (options.service > rdma_service::unreliable)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair: service is {}; it is rdma_service::reliable or unreliable",
+                    fmt::format("weftio: queue_pair: service is {}; set rdma_service::reliable or unreliable",
                                 static_cast<unsigned>(options.service)));
     if (options.user_index > most_user_index)
-        throw error(errc::invalid_argument, fmt::format("weftio: queue_pair: user_index is {}; it is {} at most",
+        throw error(errc::invalid_argument, fmt::format("weftio: queue_pair: user_index is {}; set {} at most",
                                                         options.user_index, most_user_index));
 }
 
@@ -52,7 +52,7 @@ void require_most(std::uint32_t queue, const char* name, std::uint32_t value, st
 {
     if (value > most)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: {} is {}; it is {} at most", queue, name, value, most));
+                    fmt::format("weftio: queue_pair {}: {} is {}; set {} at most", queue, name, value, most));
 }
 
 template <class T>
@@ -146,17 +146,17 @@ nic::rdma_connection queue_pair::members::with(const queue_pair_attributes& give
     // Verbs programs set local_write, too. It has no effect here.
     constexpr access customary = rdma::remote_rights | access::local_write;
     if (given.rights && (*given.rights & customary) != *given.rights)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: rights are {:#x}; a peer has access::remote_write, remote_read "
-                                "and remote_atomic only",
-                                number, static_cast<unsigned>(*given.rights)));
+        throw error(
+            errc::invalid_argument,
+            fmt::format(
+                "weftio: queue_pair {}: rights are {:#x}; set access::remote_write, remote_read and remote_atomic only",
+                number, static_cast<unsigned>(*given.rights)));
     to.rights = given.rights.value_or(to.rights) & rdma::remote_rights;
     set(given.partition_key, to.partition_key, number, "partition_key", 0xffff);
     if (given.path_mtu && (!net::is_path_mtu(*given.path_mtu) || *given.path_mtu > most_path_mtu()))
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: path_mtu is {}; it is 256, 512, 1024, 2048 or 4096, and the "
-                                "port's MTU of {} has room for {}",
-                                number, *given.path_mtu, at->nic->mtu(), most_path_mtu()));
+        throw error(errc::invalid_argument, fmt::format("weftio: queue_pair {}: path_mtu is {}; set 256, 512, 1024, "
+                                                        "2048 or 4096; the port's MTU of {} allows {} at most",
+                                                        number, *given.path_mtu, at->nic->mtu(), most_path_mtu()));
     to.path_mtu = given.path_mtu.value_or(to.path_mtu);
     set(given.peer_queue, to.theirs.queue, number, "peer_queue", net::psn_mask);
     set(given.receive_psn, to.theirs.first_psn, number, "receive_psn", net::psn_mask);
@@ -171,12 +171,9 @@ nic::rdma_connection queue_pair::members::with(const queue_pair_attributes& give
         set_path(given, to);
     else if (given.peer_mac || given.gid_index != 0 || given.traffic_class != 0 ||
              given.hop_limit != queue_pair_attributes{}.hop_limit)
-        throw error(
-            errc::invalid_argument,
-            fmt::format(
-                "weftio: queue_pair {}: peer_mac, gid_index, traffic_class and hop_limit belong to peer_address; "
-                "set that, too",
-                number));
+        throw error(errc::invalid_argument, fmt::format("weftio: queue_pair {}: peer_mac, gid_index, traffic_class and "
+                                                        "hop_limit need peer_address; set that, too",
+                                                        number));
     return to;
 }
 
@@ -186,14 +183,13 @@ void queue_pair::members::set_path(const queue_pair_attributes& given, nic::rdma
     const auto address = rdma::address_of_host(*given.peer_address);
     if (!address)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: peer_address \"{}\" is no address of a host; give one of IPv4 "
-                                "or IPv6, without a prefix length",
+                    fmt::format("weftio: queue_pair {}: peer_address \"{}\" is not a host address; write an IPv4 or "
+                                "IPv6 address without a prefix length",
                                 number, *given.peer_address));
     if (given.gid_index >= at->gids.size())
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: gid_index is {}, and its rdma_device has {} addresses, counted "
-                                "from 0 (rdma_device::gids)",
-                                number, given.gid_index, at->gids.size()));
+        throw error(errc::invalid_argument, fmt::format("weftio: queue_pair {}: gid_index is {}, but its rdma_device "
+                                                        "has {} addresses, counted from 0 (rdma_device::gids)",
+                                                        number, given.gid_index, at->gids.size()));
     const rdma_device::state::gid& ours = at->gids[given.gid_index];
     rdma_device::state::require_same_kind("queue_pair", number, ours, *address);
     to.ours.address = ours.own.address;
@@ -254,10 +250,9 @@ void queue_pair::modify(rdma_state to, const queue_pair_attributes& with)
     const nic::rdma_queue::standing now = state_->queue->state();
     rdma::require_transition(number(), state_->options.service, now.state, to, with);
     if (now.draining && rdma::attributes_of(with) != 0)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: in SQD nothing can be set while entries drain; wait until "
-                                "draining() is false",
-                                number()));
+        throw error(errc::invalid_argument, fmt::format("weftio: queue_pair {}: in SQD, attributes cannot change while "
+                                                        "entries drain; wait until draining() is false",
+                                                        number()));
     const nic::rdma_connection given = state_->with(with);
     const nic::rdma_connection how = to == rdma_state::reset ? state_->fresh() : given;
     state_->queue->modify(to, how);
@@ -278,18 +273,16 @@ rdma_address queue_pair::address() const
 void queue_pair::connect(const rdma_address& peer)
 {
     if (const rdma_state now = state(); now != rdma_state::reset && now != rdma_state::init)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: connect() begins in RESET or INIT, and it is in {}; "
-                                "modify(rdma_state::reset) first",
-                                number(), to_string(now)));
+        throw error(errc::invalid_argument, fmt::format("weftio: queue_pair {}: connect() needs RESET or INIT, but the "
+                                                        "state is {}; call modify(rdma_state::reset) first",
+                                                        number(), to_string(now)));
     const rdma_peer theirs = peer.peer();
     const bool reliable = state_->options.service == rdma_service::reliable;
     const rdma_queue_options usual;
     if (theirs.service != state_->options.service)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: the peer is of the other service; set the same "
-                                "queue_pair_options::service at both ends",
-                                number()));
+        throw error(errc::invalid_argument, fmt::format("weftio: queue_pair {}: the peer uses the other service; set "
+                                                        "the same queue_pair_options::service at both ends",
+                                                        number()));
     if (state() == rdma_state::reset)
         modify(rdma_state::init, {.partition_key = std::uint16_t{0xffff}, .rights = usual.rights});
     queue_pair_attributes receiving{.peer_address = theirs.address,

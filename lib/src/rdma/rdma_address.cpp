@@ -23,12 +23,13 @@ void require_known(const rdma::rdma_end_info& info)
 {
     if (info.service > rdma_service::unreliable || !net::is_path_mtu(info.path_mtu) || info.most_reads == 0 ||
         info.end.queue > net::psn_mask || info.end.first_psn > net::psn_mask)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_address: service {}, path MTU {}, {} reads, queue {:#x}, sequence number "
-                                "{:#x}: this library makes no such queue pair; use libraries of the same version at "
-                                "both ends",
-                                static_cast<unsigned>(info.service), info.path_mtu, info.most_reads, info.end.queue,
-                                info.end.first_psn));
+        throw error(
+            errc::invalid_argument,
+            fmt::format(
+                "weftio: rdma_address: service {}, path MTU {}, {} reads, queue {:#x}, sequence number {:#x}: no queue "
+                "pair of this library has these values; use libraries of the same version at both ends",
+                static_cast<unsigned>(info.service), info.path_mtu, info.most_reads, info.end.queue,
+                info.end.first_psn));
 }
 
 void require_peer(const rdma_peer& peer)
@@ -36,7 +37,7 @@ void require_peer(const rdma_peer& peer)
     const auto require = [](const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most) {
         if (value < least || value > most)
             throw error(errc::invalid_argument,
-                        fmt::format("weftio: rdma_peer: {} is {}; it is {} to {}", name, value, least, most));
+                        fmt::format("weftio: rdma_peer: {} is {}; set {} to {}", name, value, least, most));
     };
     constexpr std::uint32_t first_of_connections = 2; // queue pairs 0 and 1 are for management
     require("queue", peer.queue, first_of_connections, net::psn_mask);
@@ -44,15 +45,12 @@ void require_peer(const rdma_peer& peer)
     require("most_reads", peer.most_reads, 1, 255);
     require("service", static_cast<std::uint32_t>(peer.service), 0, 1);
     if (!net::is_path_mtu(peer.path_mtu))
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: rdma_peer: path_mtu is {}; it is 256, 512, 1024, 2048 or 4096", peer.path_mtu));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: rdma_peer: path_mtu is {}; set 256, 512, 1024, 2048 or 4096", peer.path_mtu));
     if (peer.mac && (*peer.mac == std::array<std::uint8_t, 6>{} || ((*peer.mac)[0] & 1) != 0))
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: rdma_peer: mac is {:02x}, which is none that a host can have; give that of the "
-                        "peer, or nothing, and it is asked for",
-                        fmt::join(*peer.mac, ":")));
+        throw error(errc::invalid_argument, fmt::format("weftio: rdma_peer: mac is {:02x}, which no host can have; set "
+                                                        "the peer's MAC, or leave it out to resolve it",
+                                                        fmt::join(*peer.mac, ":")));
 }
 
 } // namespace
@@ -61,10 +59,9 @@ rdma_address rdma_address::of(const rdma_peer& peer)
 {
     const auto address = rdma::address_of_host(peer.address);
     if (!address)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_peer: \"{}\" is no address of a host; give one of IPv4 or IPv6, as in "
-                                ".address = \"10.0.0.1\"",
-                                peer.address));
+        throw error(errc::invalid_argument, fmt::format("weftio: rdma_peer: \"{}\" is not a host address; write an "
+                                                        "IPv4 or IPv6 address, as in .address = \"10.0.0.1\"",
+                                                        peer.address));
     require_peer(peer);
     return rdma::to_address({.end = {.mac = peer.mac.value_or(std::array<std::uint8_t, 6>{}),
                                      .address = *address,

@@ -14,14 +14,14 @@ std::array<std::uint8_t, 16> parse_address(const port& port, const std::string& 
 {
     if (text.empty())
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_device: port {} is given no address, and peers find it by one; set "
-                                ".address = \"10.0.0.1\", or another one of this host's own",
+                    fmt::format("weftio: rdma_device: port {} has no address, which peers need to find it; set "
+                                ".address = \"10.0.0.1\", or another one that belongs to this host only",
                                 port.spec()));
     const auto address = rdma::address_of_host(text);
     if (!address)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_device: \"{}\" is no address of a host; give one of IPv4 or IPv6, as in "
-                                ".address = \"10.0.0.1\", without a prefix length",
+                    fmt::format("weftio: rdma_device: \"{}\" is not a host address; write an IPv4 or IPv6 address, as "
+                                "in .address = \"10.0.0.1\", without a prefix length",
                                 text));
     return *address;
 }
@@ -32,10 +32,10 @@ std::uint16_t tag_of(const rdma_device_options& options)
     constexpr unsigned most_vlan = 4094, most_priority = 7;
     if (options.vlan > most_vlan)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_device: vlan is {}; it is 1 to {}, or 0 for packets without a tag",
+                    fmt::format("weftio: rdma_device: vlan is {}; set 1 to {}, or 0 for packets without a tag",
                                 options.vlan, most_vlan));
     if (options.vlan_priority > most_priority)
-        throw error(errc::invalid_argument, fmt::format("weftio: rdma_device: vlan_priority is {}; it is 0 to {}",
+        throw error(errc::invalid_argument, fmt::format("weftio: rdma_device: vlan_priority is {}; set 0 to {}",
                                                         options.vlan_priority, most_priority));
     const unsigned tag = static_cast<unsigned>(options.vlan_priority) << 13 | options.vlan;
     return tag == 0 ? nic::no_vlan : static_cast<std::uint16_t>(tag);
@@ -62,16 +62,16 @@ void require_turns(const nic::backend& nic, bool application_turns)
 {
     if (nic.is_inline() && !application_turns)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_device: port {} is in inline mode, and a peer's requests are answered in "
-                                "turns of its engine; open it with engine_mode::thread, or promise turns at all times "
-                                "by .application_turns = true",
+                    fmt::format("weftio: rdma_device: port {} is in inline mode, but the turns of its engine must "
+                                "answer a peer's requests at all times; open it with engine_mode::thread, or promise "
+                                "such turns with .application_turns = true",
                                 nic.spec()));
     if (!nic.is_inline() && application_turns)
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: rdma_device: application_turns is set, and the engine of port {} has a thread; "
-                        "leave it false",
-                        nic.spec()));
+            fmt::format(
+                "weftio: rdma_device: application_turns is set, but the engine of port {} has a thread; leave it false",
+                nic.spec()));
 }
 
 } // namespace
@@ -89,7 +89,7 @@ rdma_device::rdma_device(const port& port, const rdma_device_options& options)
         all.push_back({.address = link_local_of(mac), .mac = mac, .vlan_tci = tag});
     if (net::path_mtu_of(port.mtu()) == 0)
         throw error(errc::not_supported,
-                    fmt::format("weftio: rdma_device: port {} has an MTU of {}, too small for packets of {} bytes of "
+                    fmt::format("weftio: rdma_device: port {} has an MTU of {}, too small for packets with {} bytes of "
                                 "payload; open it with a larger port_options::mtu",
                                 port.spec(), port.mtu(), net::smallest_path_mtu));
     state_ = core::make_shared_here<state>(detail::internals::share(port), all);
@@ -132,10 +132,9 @@ void rdma_device::state::require_same_kind(std::string_view who, std::uint32_t n
 {
     const bool ipv4 = net::is_ipv4(ours.own.address);
     if (ipv4 != net::is_ipv4(peer))
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: {} {}: our address {} is of IPv{}, and the peer's {} is not; make both "
-                                "rdma_devices with addresses of one IP version",
-                                who, number, ours.text, ipv4 ? 4 : 6, net::text_of(peer)));
+        throw error(errc::invalid_argument, fmt::format("weftio: {} {}: our address {} is IPv{}, the peer's {} is not; "
+                                                        "create both rdma_devices with addresses of one IP version",
+                                                        who, number, ours.text, ipv4 ? 4 : 6, net::text_of(peer)));
 }
 
 std::array<std::uint8_t, 6> rdma_device::state::mac_of(std::string_view who, std::uint32_t number, const gid& ours,
@@ -143,14 +142,13 @@ std::array<std::uint8_t, 6> rdma_device::state::mac_of(std::string_view who, std
 {
     const auto mac = ours.held->resolve(peer);
     if (!mac && nic->gone())
-        throw error(errc::closed, fmt::format("weftio: {} {}: the device of port {} has gone, so nobody can be "
-                                              "asked for the MAC of {}",
-                                              who, number, nic->spec(), net::text_of(peer)));
+        throw error(errc::closed,
+                    fmt::format("weftio: {} {}: the device of port {} is gone, so the MAC of {} cannot be resolved",
+                                who, number, nic->spec(), net::text_of(peer)));
     if (!mac)
         throw error(errc::timed_out,
-                    fmt::format("weftio: {} {}: nobody has answered for {}, though it was asked for three times "
-                                "from port {} in the name of {}; is the peer up, on this link{}, and is that its "
-                                "address? Else give its MAC in {}",
+                    fmt::format("weftio: {} {}: no answer for {} after 3 requests from port {} as {}; check that the "
+                                "peer is up, on this link{}, and has that address, or set its MAC in {}",
                                 who, number, net::text_of(peer), nic->spec(), ours.text,
                                 ours.own.vlan_tci == nic::no_vlan ? "" : " and in this VLAN",
                                 who == "queue_pair" ? "queue_pair_attributes::peer_mac" : "rdma_peer::mac"));

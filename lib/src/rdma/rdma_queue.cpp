@@ -24,22 +24,23 @@ void require_number(const char* name, std::uint32_t value, std::uint32_t least, 
 {
     if (value < least || value > most)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_queue: {} is {}; it is {} to {}", name, value, least, most));
+                    fmt::format("weftio: rdma_queue: {} is {}; set {} to {}", name, value, least, most));
 }
 
 void require_path_mtu(const rdma_device& device, std::uint32_t path_mtu)
 {
     const std::uint32_t most = device.most_path_mtu();
     if (path_mtu != 0 && !net::is_path_mtu(path_mtu))
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_queue: path_mtu is {}; it is 256, 512, 1024, 2048 or 4096, or 0 for what "
-                                "the port has room for",
-                                path_mtu));
+        throw error(
+            errc::invalid_argument,
+            fmt::format(
+                "weftio: rdma_queue: path_mtu is {}; set 256, 512, 1024, 2048 or 4096, or 0 for the port's maximum",
+                path_mtu));
     const nic::backend& nic = detail::internals::backend(device);
     if (path_mtu > most)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_queue: path_mtu is {}, and port {} with its MTU of {} has room for {}; "
-                                "take that or less, or open the port with a larger port_options::mtu",
+                    fmt::format("weftio: rdma_queue: path_mtu is {}, but port {} with its MTU of {} allows {}; set "
+                                "that or less, or open the port with a larger port_options::mtu",
                                 path_mtu, nic.spec(), nic.mtu(), most));
 }
 
@@ -52,15 +53,15 @@ void require_sound(const rdma_device& device, const rdma_queue_options& options)
                     fmt::format("weftio: rdma_queue: receive_segments is {}; it must be a power of two from 1 to {}",
                                 options.receive_segments, most_receive_segments));
     if (options.service > rdma_service::unreliable)
-        throw error(errc::invalid_argument, fmt::format("weftio: rdma_queue: service is {}; it is "
-                                                        "rdma_service::reliable or unreliable",
-                                                        static_cast<unsigned>(options.service)));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: rdma_queue: service is {}; set rdma_service::reliable or unreliable",
+                                static_cast<unsigned>(options.service)));
     if ((options.rights & rdma::remote_rights) != options.rights)
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: rdma_queue: rights are {:#x}; a peer has access::remote_write, remote_read and "
-                        "remote_atomic only",
-                        static_cast<unsigned>(options.rights)));
+            fmt::format(
+                "weftio: rdma_queue: rights are {:#x}; set access::remote_write, remote_read and remote_atomic only",
+                static_cast<unsigned>(options.rights)));
     require_path_mtu(device, options.path_mtu);
     require_number("most_reads", options.most_reads, 1, rdma::most_reads_in_flight);
     require_number("timeout", options.timeout, 0, 31);
@@ -146,7 +147,7 @@ void rdma_queue::members::require_same_kind(const rdma::rdma_end_info& peer) con
     rdma_device::state::require_same_kind("rdma_queue", queue->number(), at->gids.front(), peer.end.address);
     if (peer.service != options.service)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_queue {}: it is {}, and the peer's is {}; set the same "
+                    fmt::format("weftio: rdma_queue {}: it is {}, the peer's is {}; set the same "
                                 "rdma_queue_options::service at both ends",
                                 queue->number(), name_of_service(options.service), name_of_service(peer.service)));
 }

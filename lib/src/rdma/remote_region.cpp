@@ -18,14 +18,13 @@ constexpr access rdma_peer_rights = access::remote_write | access::remote_read |
 remote_region remote_region::of(const memory_region& region, std::size_t offset, std::size_t bytes)
 {
     if (offset > region.bytes() || bytes > region.bytes() - offset)
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: remote_region: {} bytes from byte {} on are not within the region, which has {}",
-                        bytes, offset, region.bytes()));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: remote_region: {} bytes at offset {} exceed the region of {} bytes", bytes,
+                                offset, region.bytes()));
     if ((region.rights() & rdma_peer_rights) == access::none)
         throw error(errc::invalid_argument,
-                    "weftio: remote_region: the region gives a peer no right, so it would refuse everything; add "
-                    "access::remote_write, remote_read or remote_atomic to region_options::rights");
+                    "weftio: remote_region: the region grants a peer no rights; add access::remote_write, remote_read "
+                    "or remote_atomic to region_options::rights");
     return {.address = region.iova() + offset,
             .bytes = bytes == 0 ? region.bytes() - offset : bytes,
             .rkey = region.lkey(), // a region has one number for lkey and rkey

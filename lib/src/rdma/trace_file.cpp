@@ -29,11 +29,9 @@ void write_trace(const char* who, const nic::rdma_queue& queue, const std::strin
 {
     const std::vector<std::uint8_t> file = queue.trace(to_string(queue.dump()));
     if (file.empty())
-        throw error(
-            errc::not_supported,
-            fmt::format("weftio: {} {}: write_trace(): its port keeps no packets; set rdma_device_options::trace, "
-                        "or WEFTIO_RDMA_TRACE to a folder",
-                        who, queue.number()));
+        throw error(errc::not_supported, fmt::format("weftio: {} {}: write_trace(): its port records no packets; set "
+                                                     "rdma_device_options::trace, or set WEFTIO_RDMA_TRACE to a folder",
+                                                     who, queue.number()));
     if (const int failed = core::write_file(path, file); failed != 0)
         throw error(code_of(failed), fmt::format("weftio: {} {}: write_trace(): cannot write {}: {}", who,
                                                  queue.number(), path, std::strerror(failed)));

@@ -82,17 +82,18 @@ void require_transition(std::uint32_t queue, rdma_service service, rdma_state fr
     const transition way = transition_of(service, from, to);
     const std::uint32_t set = attributes_of(given), missing = way.must & ~set, other = set & ~(way.must | way.may);
     if (!way.exists)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: verbs know no way from {} to {}; go RESET, INIT, RTR, RTS, one "
-                                "after the other",
-                                queue, to_string(from), to_string(to)));
+        throw error(errc::invalid_argument, fmt::format("weftio: queue_pair {}: verbs have no transition from {} to "
+                                                        "{}; go RESET, INIT, RTR, RTS, one after the other",
+                                                        queue, to_string(from), to_string(to)));
     if (missing != 0)
-        throw error(errc::invalid_argument, fmt::format("weftio: queue_pair {}: from {} to {} it needs {}; set that",
-                                                        queue, to_string(from), to_string(to), names_of(missing)));
-    if (other != 0)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: from {} to {} nothing can be set of {}; leave that out", queue,
-                                to_string(from), to_string(to), names_of(other)));
+                    fmt::format("weftio: queue_pair {}: the transition from {} to {} needs {}; set that", queue,
+                                to_string(from), to_string(to), names_of(missing)));
+    if (other != 0)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: queue_pair {}: the transition from {} to {} does not accept {}; leave that out", queue,
+                        to_string(from), to_string(to), names_of(other)));
 }
 
 } // namespace weftio::rdma

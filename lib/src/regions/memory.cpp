@@ -33,13 +33,13 @@ void check(access rights)
     if ((rights & all) != rights)
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: memory_region: rights are {:#x}, with bits that mean nothing; combine values of "
-                        "weftio::access",
-                        bits));
+            fmt::format(
+                "weftio: memory_region: rights are {:#x}, which has unknown bits; combine values of weftio::access",
+                bits));
     if ((rights & changing) != access::none && (rights & access::local_write) == access::none)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: memory_region: rights are {:#x}: a peer may change the memory and the NIC may "
-                                "not, which is what does it for the peer; add access::local_write",
+                    fmt::format("weftio: memory_region: rights are {:#x}, which lets a peer write but not the NIC that "
+                                "writes for it; add access::local_write",
                                 bits));
 }
 
@@ -49,25 +49,24 @@ void check(const devices::memory_block& block, const region_options& options, st
     check(options.rights);
     if (!block.at.writable && (options.rights & access::local_write) != access::none)
         throw error(errc::not_reachable,
-                    fmt::format("weftio: memory_region: the {} bytes at {} are read-only, and rights have "
-                                "access::local_write; register them with access::none, or take memory that can be "
-                                "written",
+                    fmt::format("weftio: memory_region: the {} bytes at {} are read-only, but rights have "
+                                "access::local_write; register them with access::none, or use writable memory",
                                 block.bytes, block.at.device));
     if (options.iova && *options.iova + bytes - 1 < *options.iova)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: memory_region: iova is {:#x}, and {} bytes from there on go beyond the last "
-                                "address; take a smaller one",
-                                *options.iova, bytes));
+        throw error(errc::invalid_argument, fmt::format("weftio: memory_region: iova is {:#x}, and {} bytes from there "
+                                                        "exceed the address space; use a smaller one",
+                                                        *options.iova, bytes));
 }
 
 std::uint32_t lkey_at(const regions::named_region& region, const nic::memory_user& nic, const std::string& name)
 {
     const auto key = region.lkey(nic);
     if (!key)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: memory_region: it is not registered with {}, so it has no key there; call "
-                                "register_with() first",
-                                name));
+        throw error(
+            errc::invalid_argument,
+            fmt::format(
+                "weftio: memory_region: it is not registered with {} and has no key there; call register_with() first",
+                name));
     return *key;
 }
 
@@ -84,8 +83,7 @@ struct memory_region::state {
 memory_region::memory_region(const memory& memory, region_options options)
 {
     if (!memory)
-        throw error(errc::invalid_argument,
-                    "weftio: memory_region: the memory is empty; register memory that has been allocated");
+        throw error(errc::invalid_argument, "weftio: memory_region: the memory is empty; allocate it first");
     check(*detail::internals::block(memory), options, memory.bytes());
     state_ = std::make_unique<state>(detail::internals::block(memory), options);
 }
@@ -132,8 +130,7 @@ std::uint32_t memory_region::rereg(const region_options& options, std::size_t of
     const devices::memory_block& block = state_->region.block();
     if (offset >= block.bytes || bytes > block.bytes - offset)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: memory_region: rereg: {} bytes from byte {} on are not within the memory, "
-                                "which has {}",
+                    fmt::format("weftio: memory_region: rereg: {} bytes at offset {} exceed the memory of {} bytes",
                                 bytes, offset, block.bytes));
     const std::size_t count = bytes == 0 ? block.bytes - offset : bytes;
     check(block, options, count);
@@ -144,8 +141,7 @@ std::uint32_t memory_region::rereg(const region_options& options, std::size_t of
 void memory_region::replace(const memory& memory, const region_options& options)
 {
     if (!memory)
-        throw error(errc::invalid_argument,
-                    "weftio: memory_region: replace: the memory is empty; give memory that has been allocated");
+        throw error(errc::invalid_argument, "weftio: memory_region: replace: the memory is empty; allocate it first");
     check(*detail::internals::block(memory), options, memory.bytes());
     state_->region.replace(detail::internals::block(memory), options);
 }
@@ -211,9 +207,9 @@ weftio_dev_buf memory_region::buffer(std::size_t offset, std::size_t count) cons
     if (offset > bytes() || count > bytes() - offset || count > UINT32_MAX)
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: memory_region: {} bytes from byte {} on are no buffer: the region has {}, and a "
-                        "buffer at most {}",
-                        count, offset, bytes(), UINT32_MAX));
+            fmt::format(
+                "weftio: memory_region: no buffer of {} bytes at offset {}: the region has {}, and a buffer at most {}",
+                count, offset, bytes(), UINT32_MAX));
     const std::size_t rest = std::min<std::size_t>(bytes() - offset, UINT32_MAX);
     return {.address = reinterpret_cast<weftio_u8*>(iova() + offset),
             .bytes = static_cast<weftio_u32>(count == 0 ? rest : count),
@@ -228,18 +224,19 @@ buf_arr_options checked(buf_arr_options options)
 {
     if (options.count == 0 || options.buffer_bytes == 0)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: buf_arr: {} buffers of {} bytes; both must be at least 1", options.count,
+                    fmt::format("weftio: buf_arr: {} buffers of {} bytes; set both to at least 1", options.count,
                                 options.buffer_bytes));
     if (options.stride_bytes == 0 && options.buffer_bytes > longest_buffer)
-        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: buffers of {} bytes; one has at most {}",
+        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: buffers of {} bytes; set {} at most",
                                                         options.buffer_bytes, longest_buffer));
     if (options.stride_bytes == 0)
         options.stride_bytes = (options.buffer_bytes + 63) / 64 * 64;
     if (options.stride_bytes < options.buffer_bytes)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: buf_arr: stride_bytes is {}, shorter than a buffer of {} bytes; leave it 0 "
-                                "for the natural one",
-                                options.stride_bytes, options.buffer_bytes));
+        throw error(
+            errc::invalid_argument,
+            fmt::format(
+                "weftio: buf_arr: stride_bytes is {}, less than a buffer of {} bytes; leave it 0 for the default",
+                options.stride_bytes, options.buffer_bytes));
     return options;
 }
 
@@ -247,8 +244,8 @@ buf_arr_options in_own_memory(const buf_arr_options& options)
 {
     if (options.offset_bytes != 0)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: buf_arr: offset_bytes is {}, and the array allocates its own memory; leave it "
-                                "0, or make the array in a memory_region",
+                    fmt::format("weftio: buf_arr: offset_bytes is {}, but the array allocates its own memory; leave it "
+                                "0, or create the array in a memory_region",
                                 options.offset_bytes));
     return options;
 }
@@ -256,8 +253,8 @@ buf_arr_options in_own_memory(const buf_arr_options& options)
 buf_arr_options in_region(const memory_region& region, const device& device, const buf_arr_options& options)
 {
     if (options.domain != protection_domain{})
-        throw error(errc::invalid_argument, "weftio: buf_arr: domain is set, and buffers in a memory_region have the "
-                                            "region's; set region_options::domain in its place");
+        throw error(errc::invalid_argument, "weftio: buf_arr: domain is set, but buffers in a memory_region have the "
+                                            "region's; set region_options::domain instead");
     regions::require_within("buf_arr", region, device,
                             {.count = options.count,
                              .bytes = options.buffer_bytes,

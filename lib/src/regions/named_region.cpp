@@ -25,20 +25,19 @@ void require_within(std::string_view who, const memory_region& region, const dev
 {
     const devices::device_backend& owner = *detail::internals::block(region)->owner;
     if (!detail::internals::backend(device).shares_memory_with(owner))
-        throw error(errc::not_reachable,
-                    fmt::format("weftio: {}: the region's memory is of device {}, which kernels of device {} cannot "
-                                "use; allocate it on the device that {} is made for",
-                                who, owner.name(), device.name(), who));
+        throw error(errc::not_reachable, fmt::format("weftio: {}: the region's memory is on device {}, which kernels "
+                                                     "of device {} cannot access; allocate it on the device of the {}",
+                                                     who, owner.name(), device.name(), who));
     if (region.iova() != reinterpret_cast<std::uint64_t>(region.device_address()))
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: entries name the region's memory by addresses from {:#x} on, and kernels "
-                                "reach a buffer by the address that entries name; leave region_options::iova out",
+                    fmt::format("weftio: {}: the region's iova {:#x} differs from its device address, by which kernels "
+                                "access buffers; leave region_options::iova out",
                                 who, region.iova()));
     const std::uint64_t behind = (wanted.count - 1) * wanted.stride_bytes + wanted.bytes; // each factor has 32 bits
     if (wanted.offset_bytes > region.bytes() || behind > region.bytes() - wanted.offset_bytes)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: {} times {} bytes, {} from each to the next, from byte {} on do not lie "
-                                "within the region of {} bytes; make it longer, or ask for fewer",
+                    fmt::format("weftio: {}: {} pieces of {} bytes with stride {} at offset {} exceed the region of {} "
+                                "bytes; use a larger region, or fewer pieces",
                                 who, wanted.count, wanted.bytes, wanted.stride_bytes, wanted.offset_bytes,
                                 region.bytes()));
 }

@@ -25,23 +25,20 @@ constexpr std::uint32_t cache_line = 64;
 void check_reach(const semaphore_options& options, memory_kind kind, const char* what)
 {
     if (options.cpu_access.value_or(false) && kind == memory_kind::device)
-        throw error(
-            errc::not_reachable,
-            fmt::format(
-                "weftio: semaphore: cpu_access is true and the {} of kind \"device\", which the CPU cannot see; "
-                "take memory_kind::cpu_device or device_cpu, or leave cpu_access out",
-                what));
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: semaphore: cpu_access is true, but the {} of kind \"device\", which the CPU "
+                                "cannot access; use memory_kind::cpu_device or device_cpu, or leave cpu_access out",
+                                what));
 }
 
 void check(const semaphore_options& options)
 {
     if (options.items == 0 || options.items > most_items)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: semaphore: items is {}; a semaphore has 1 to {}", options.items, most_items));
+                    fmt::format("weftio: semaphore: items is {}; set 1 to {}", options.items, most_items));
     if (options.custom_info_bytes > most_custom_info_bytes)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: semaphore: custom_info_bytes is {}; an item has at most {}",
-                                options.custom_info_bytes, most_custom_info_bytes));
+        throw error(errc::invalid_argument, fmt::format("weftio: semaphore: custom_info_bytes is {}; set {} at most",
+                                                        options.custom_info_bytes, most_custom_info_bytes));
     check_reach(options, options.kind, "items are");
     if (options.custom_info_bytes)
         check_reach(options, options.custom_info_kind, "custom info is");
@@ -201,7 +198,7 @@ void semaphore::state::log_illegal() const
     core::log(
         log_level::warning,
         fmt::format(
-            "weftio: semaphore: {} illegal transition{} refused{}; weftio/device/semaphore.h says which are legal",
+            "weftio: semaphore: {} illegal transition{} refused{}; see weftio/device/semaphore.h for the legal ones",
             seen.count, seen.count == 1 ? "" : "s", first));
 }
 
@@ -241,9 +238,9 @@ const weftio_dev_semaphore& semaphore::view() const
         throw error(
             errc::not_reachable,
             state_->options.kind == memory_kind::device
-                ? "weftio: semaphore: its items are of kind \"device\", which the CPU cannot see; make it with kind "
-                  "cpu_device or device_cpu to use it from the CPU"
-                : "weftio: semaphore: it was made with cpu_access = false; leave that out to use it from the CPU");
+                ? "weftio: semaphore: its items are of kind \"device\", which the CPU cannot access; create it with "
+                  "kind cpu_device or device_cpu"
+                : "weftio: semaphore: it was created with cpu_access = false; leave that out to use it from the CPU");
     return state_->view;
 }
 
@@ -283,9 +280,8 @@ void* semaphore::get_custom_info(std::uint32_t index) const
 {
     const weftio_dev_semaphore& items = view();
     if (state_->custom_info && !items.custom_info)
-        throw error(errc::not_reachable,
-                    "weftio: semaphore: its custom info is of kind \"device\", which the CPU cannot see; make it "
-                    "with custom_info_kind cpu_device or device_cpu to use it from the CPU");
+        throw error(errc::not_reachable, "weftio: semaphore: its custom info is of kind \"device\", which the CPU "
+                                         "cannot access; create it with custom_info_kind cpu_device or device_cpu");
     return weftio_dev_semaphore_get_custom_info_addr(&items, index);
 }
 

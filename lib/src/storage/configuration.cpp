@@ -42,13 +42,13 @@ std::string text_of(const std::string& path)
         throw error(why == ENOENT   ? errc::not_found
                     : why == EACCES ? errc::permission_denied
                                     : errc::invalid_argument,
-                    fmt::format("weftio: {}: cannot read the configuration: {}; name another file by WEFTIO_FILE_JSON "
-                                "or CUFILE_ENV_PATH_JSON, or unset them",
+                    fmt::format("weftio: {}: cannot read the configuration: {}; set WEFTIO_FILE_JSON or "
+                                "CUFILE_ENV_PATH_JSON to another file, or unset them",
                                 path, std::strerror(why)));
     }
     if (length > longest_file)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: longer than {} bytes: not a configuration", path, longest_file));
+                    fmt::format("weftio: {}: longer than {} bytes, not a configuration", path, longest_file));
     text.resize(length);
     return text;
 }

@@ -17,14 +17,14 @@ namespace weftio::storage {
 namespace {
 
 // Why engines of files do not act on a key.
-constexpr std::string_view no_marks = "no marks for profilers are made",
-                           parts_in_parallel = "transfers are divided by file_engine_options::part_bytes",
-                           part_size = "a part has file_engine_options::part_bytes at most",
-                           no_cache = "no memory of a GPU is taken for caches, and none is pinned",
+constexpr std::string_view no_marks = "Weftio emits no profiler marks",
+                           parts_in_parallel = "file_engine_options::part_bytes divides transfers",
+                           part_size = "file_engine_options::part_bytes limits a part",
+                           no_cache = "GPU memory is neither used as a cache nor pinned",
                            no_polling = "no kernel driver polls",
-                           no_slabs = "staging buffers are made as queues need them, 16 of up to 1 MiB each",
-                           no_routing = "weftio-files --check decides by it; engines stage in host memory",
-                           no_direct_way = "the way direct is not built",
+                           no_slabs = "queues allocate staging buffers as they need them, 16 of up to 1 MiB each",
+                           no_routing = "only weftio-files --check uses it; engines stage in host memory",
+                           no_direct_way = "this build has no way direct",
                            no_user_space_rdma = "RDMA in user space is not supported",
                            all_writes = "writes of any alignment, to any file system, are supported";
 
@@ -125,11 +125,11 @@ struct key_rules {
                 if (to_string(policy) != text)
                     continue;
                 if (std::find(made.begin(), made.end(), policy) != made.end())
-                    return fmt::format("{} is there twice", text);
+                    return fmt::format("{} is listed twice", text);
                 made.push_back(policy);
                 return {};
             }
-            return fmt::format("\"{}\" is no policy; name some of GPU_MEM_NVLINKS, GPU_MEM, SYS_MEM and P2P", text);
+            return fmt::format("\"{}\" is not a policy; use GPU_MEM_NVLINKS, GPU_MEM, SYS_MEM and P2P", text);
         });
         if (value.what == json_value::kind::list && value.items.empty())
             keys.wrong(path, value.line, "the list is empty; name a policy, or leave the key out");
@@ -147,7 +147,7 @@ struct key_rules {
                 return;
             }
         keys.wrong(path, value.line,
-                   fmt::format("\"{}\" is no level; name one of ERROR, WARN, INFO, DEBUG and TRACE", value.text));
+                   fmt::format("\"{}\" is not a level; use ERROR, WARN, INFO, DEBUG or TRACE", value.text));
     }
 
     static void library(configuration_keys& keys, const std::string& path, const json_value& value)
@@ -155,8 +155,9 @@ struct key_rules {
         if (!keys.is(path, value, json_value::kind::text))
             return;
         if (!value.text.empty() && value.text[0] != '/')
-            keys.wrong(path, value.line,
-                       fmt::format("\"{}\" is no full path; name NVIDIA's libcufile.so.0 from / on", value.text));
+            keys.wrong(
+                path, value.line,
+                fmt::format("\"{}\" is not an absolute path; write that of NVIDIA's libcufile.so.0", value.text));
         keys.to_.cufile_library = value.text;
     }
 
@@ -174,7 +175,7 @@ const std::vector<key_rules::row>& key_rules::all()
     constexpr std::int64_t many_kib = 1ll << 40;
     static const std::vector<row> rows{
         {"logging.level", level},
-        {"logging.dir", {}, "lines go to the log of the program, or of WEFTIO_LOG"},
+        {"logging.dir", {}, "lines go to the program's log or WEFTIO_LOG"},
         {"profile.cufile_stats", number(&c::statistics_level, 0, 3)},
         {"profile.nvtx", {}, no_marks},
         {"execution.max_io_threads", number(&c::io_threads, 0, 256)},
@@ -197,8 +198,8 @@ const std::vector<key_rules::row>& key_rules::all()
         {"properties.rdma_dev_addr_list", global_addresses, no_routing},
         {"properties.per_buffer_cache_size_kb", {}, no_cache},
         {"properties.gds_rdma_write_support", {}, no_user_space_rdma},
-        {"properties.io_batchsize", {}, "file_batch has its capacity"},
-        {"properties.io_priority", {}, "set it by ioprio_set(2) or ionice"},
+        {"properties.io_batchsize", {}, "the capacity of a file_batch limits it"},
+        {"properties.io_priority", {}, "use ioprio_set(2) or ionice"},
         {"properties.rdma_load_balancing_policy", {}, no_user_space_rdma},
         {"properties.rdma_peer_affinity_policy", {}, no_user_space_rdma},
         {"properties.rdma_peer_type", {}, no_user_space_rdma},
@@ -207,7 +208,7 @@ const std::vector<key_rules::row>& key_rules::all()
         {"denylist.filesystems", names(&c::denied_file_systems)},
         {"denylist.drivers", {}, no_direct_way},
         {"denylist.devices", {}, no_direct_way},
-        {"miscellaneous.api_check_aggressive", {}, "every call is checked"},
+        {"miscellaneous.api_check_aggressive", {}, "all calls are checked"},
         {"weftio.cufile_library", library},
     };
     return rows;
@@ -216,7 +217,8 @@ const std::vector<key_rules::row>& key_rules::all()
 void configuration_keys::apply(const json_value& root)
 {
     if (root.what != json_value::kind::object)
-        mistakes_.push_back(fmt::format("weftio: {}:1: {} where the sections should stand", name_, name_of(root.what)));
+        mistakes_.push_back(
+            fmt::format("weftio: {}:1: {} instead of an object with sections", name_, name_of(root.what)));
     for (const auto& [name, value] : root.members)
         section(name, value);
     compare_slabs();
@@ -304,11 +306,11 @@ void configuration_keys::mount_table(const std::string& path, file_system_settin
         while (mount.size() > 1 && mount.back() == '/')
             mount.pop_back();
         if (mount.empty() || mount[0] != '/')
-            wrong(at, below.line, "not a mount point; name it by its whole path, from /");
+            wrong(at, below.line, "not a mount point; write its absolute path");
         if (!is(at, below, json_value::kind::object))
             continue;
         if (to.mounts.count(mount))
-            wrong(at, below.line, "the mount point is there twice");
+            wrong(at, below.line, "the mount point is listed twice");
         std::vector<std::string>& list = to.mounts[mount];
         for (const auto& [key_name, inner] : below.members)
             if (key_name == "rdma_dev_addr_list")
@@ -326,11 +328,11 @@ std::vector<std::string> configuration_keys::addresses(const std::string& path, 
         in6_addr bits{};
         const int family = text.find(':') == std::string::npos ? AF_INET : AF_INET6;
         if (text.find('\0') != std::string::npos || ::inet_pton(family, text.c_str(), &bits) != 1)
-            return fmt::format("\"{}\" is no IP address; name the storage NIC as \"192.168.0.12\" or \"fd00::12\"",
-                               text);
+            return fmt::format(
+                "\"{}\" is not an IP address; write the storage NIC's as \"192.168.0.12\" or \"fd00::12\"", text);
         ::inet_ntop(family, &bits, plain.data(), plain.size());
         if (std::find(made.begin(), made.end(), plain.data()) != made.end())
-            return fmt::format("{} is there twice", text);
+            return fmt::format("{} is listed twice", text);
         made.emplace_back(plain.data());
         return {};
     });
@@ -354,9 +356,9 @@ void configuration_keys::compare_slabs()
 bool configuration_keys::is(const std::string& path, const json_value& value, json_value::kind wanted)
 {
     if (value.what == json_value::kind::huge && wanted == json_value::kind::integer)
-        wrong(path, value.line, fmt::format("{} is far beyond any number that is taken here", value.text));
+        wrong(path, value.line, fmt::format("{} is out of range", value.text));
     else if (value.what != wanted)
-        wrong(path, value.line, fmt::format("{} where {} should stand", name_of(value.what), name_of(wanted)));
+        wrong(path, value.line, fmt::format("{} instead of {}", name_of(value.what), name_of(wanted)));
     return value.what == wanted;
 }
 
@@ -372,7 +374,7 @@ void configuration_keys::remark(const std::string& path, unsigned line, std::str
 
 void configuration_keys::no_effect(const std::string& path, unsigned line, std::string_view why)
 {
-    remark(path, line, fmt::format("has no effect on engines of files: {}", why), false);
+    remark(path, line, fmt::format("has no effect on file engines: {}", why), false);
 }
 
 void configuration_keys::unknown(const std::string& path, unsigned line, std::string_view known)

@@ -33,7 +33,7 @@ void require_within(const char* name, Number value, Number least, Number most)
 {
     if (value < least || value > most)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: file_engine: {} is {}; take {} to {}", name, value, least, most));
+                    fmt::format("weftio: file_engine: {} is {}; set {} to {}", name, value, least, most));
 }
 
 void require_options(const file_engine_options& options)
@@ -43,20 +43,19 @@ void require_options(const file_engine_options& options)
     require_within("part_bytes", options.part_bytes, std::size_t{4096}, std::size_t{1} << 30);
     if (!std::has_single_bit(options.part_bytes))
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: file_engine: part_bytes is {}; take a power of two", options.part_bytes));
+                    fmt::format("weftio: file_engine: part_bytes is {}; set a power of two", options.part_bytes));
     switch (options.only) {
         case file_way::none:
         case file_way::uring:
         case file_way::posix:
         case file_way::cufile: return;
         case file_way::direct:
-            throw error(errc::not_supported,
-                        "weftio: file_engine: only is direct, which this build does not have; take "
-                        "uring, posix or cufile, or leave it none");
+            throw error(errc::not_supported, "weftio: file_engine: only is direct, which this build does not support; "
+                                             "set uring, posix or cufile, or leave it none");
         case file_way::count_: break;
     }
-    throw error(errc::invalid_argument, fmt::format("weftio: file_engine: only is {}, which is no file_way",
-                                                    static_cast<unsigned>(options.only)));
+    throw error(errc::invalid_argument,
+                fmt::format("weftio: file_engine: only is {}, not a file_way", static_cast<unsigned>(options.only)));
 }
 
 bool strict_by_environment()
@@ -113,10 +112,9 @@ void context::resolve_options()
     if (options_.only == file_way::none)
         options_.only = file_way::posix;
     else if (options_.only != file_way::posix)
-        log(log_level::warning,
-            fmt::format("weftio: {}: properties.force_compat_mode has no effect on this engine: the program has chosen "
-                        "the way {}",
-                        settings.path, to_string(options_.only)));
+        log(log_level::warning, fmt::format("weftio: {}: properties.force_compat_mode has no effect on this engine: "
+                                            "the program requires the way {}",
+                                            settings.path, to_string(options_.only)));
 }
 
 /// Opens NVIDIA's library, if it is the one way, or if it is asked for where the engine chooses.
@@ -129,15 +127,14 @@ try {
     if (path.empty())
         path = find_vendor_library("/");
     if (path.empty())
-        throw error(
-            errc::not_supported,
-            "weftio: file_engine: only is cufile, and NVIDIA's libcufile.so.0 is not where the CUDA toolkit puts "
-            "it; install the toolkit, or name the library by WEFTIO_CUFILE_LIBRARY");
+        throw error(errc::not_supported,
+                    "weftio: file_engine: only is cufile, but NVIDIA's libcufile.so.0 is not in the CUDA toolkit's "
+                    "folders; install the toolkit, or set WEFTIO_CUFILE_LIBRARY to the library's path");
     vendor_ = &vendor_library::open(path);
 } catch (const error& refused) {
     if (options_.strict || options_.only == file_way::cufile)
         throw;
-    log(log_level::warning, fmt::format("{}; memory of GPUs is staged in host memory", refused.what()));
+    log(log_level::warning, fmt::format("{}; staging GPU memory in host memory", refused.what()));
 }
 
 context::~context() = default;
@@ -150,8 +147,7 @@ try {
 } catch (const error& refused) {
     if (options_.strict || options_.only == file_way::uring)
         throw;
-    log(log_level::warning,
-        fmt::format("{}; files are read and written by threads that call pread and pwrite", refused.what()));
+    log(log_level::warning, fmt::format("{}; falling back to threads that call pread and pwrite", refused.what()));
 }
 
 bool context::has(file_way way) const noexcept
@@ -171,8 +167,8 @@ bool context::same_process() const noexcept
 void context::require_process() const
 {
     if (!same_process())
-        throw error(errc::closed, "weftio: file_engine: this process is a child of fork(), which has none of the "
-                                  "engine's threads; make an engine of its own in the child");
+        throw error(errc::closed, "weftio: file_engine: this process is a child of fork() and has none of the engine's "
+                                  "threads; create an engine in the child");
 }
 
 std::unique_ptr<way> context::make_way(bool uring_wanted)
@@ -232,12 +228,12 @@ try {
     const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(result.fall);
     if (result.fall != file_fall::none && (logged_falls_.load(std::memory_order_relaxed) & bit) == 0 &&
         (logged_falls_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
-        log(log_level::info, fmt::format("weftio: files: {}: {}; this is logged once and counted from now on",
+        log(log_level::info, fmt::format("weftio: files: {}: {}; logged once, counted from now on",
                                          to_string(result.fall), explanation_of(result.fall)));
     if (settings.log == logging_level::trace)
         log(log_level::debug,
-            fmt::format("weftio: files: {} up to {}: {} bytes by {}, fall {}, errno {}", word_of(what), result.position,
-                        result.bytes, to_string(result.way), to_string(result.fall), result.error));
+            fmt::format("weftio: files: {} up to {}: {} bytes by {}, fallback {}, errno {}", word_of(what),
+                        result.position, result.bytes, to_string(result.way), to_string(result.fall), result.error));
 } catch (const std::exception&) { // no memory for a line, or an exception of the sink
 }
 

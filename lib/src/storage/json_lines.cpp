@@ -137,7 +137,7 @@ class builder final : public nlohmann::json_sax<nlohmann::json> {
         auto& members = open_.back()->members;
         const auto same = std::find_if(members.begin(), members.end(), [&](auto& m) { return m.first == name; });
         if (same != members.end())
-            return fail(fmt::format("\"{}\" is there twice, first in line {}; leave one out", name, same->second.line));
+            return fail(fmt::format("\"{}\" is defined twice, first in line {}; remove one", name, same->second.line));
         members.emplace_back(std::move(name), json_value{.line = line_});
         return true;
     }

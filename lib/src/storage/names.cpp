@@ -5,22 +5,21 @@ namespace weftio {
 const char* storage::explanation_of(file_fall fall) noexcept
 {
     switch (fall) {
-        case file_fall::none: return "the way that was asked for";
-        case file_fall::managed_memory:
-            return "pages of managed memory migrate, and the host reads them; take cudaMalloc";
-        case file_fall::system_memory: return "ordinary memory, which the GPU reads through the system";
+        case file_fall::none: return "the requested way";
+        case file_fall::managed_memory: return "managed memory may migrate, so the host reads it; use cudaMalloc";
+        case file_fall::system_memory: return "the GPU reads this ordinary memory through the system";
         case file_fall::no_direct:
-            return "memory of a GPU is staged in host memory; weftio-files --check tells what a direct way lacks";
-        case file_fall::above_bar1: return "more bytes than PCIe shows of the GPU's memory at once";
+            return "GPU memory is staged in host memory; weftio-files --check shows what a direct way lacks";
+        case file_fall::above_bar1: return "more bytes than PCIe shows of the GPU's memory (BAR1)";
         case file_fall::better_staged: return "the route across PCIe is slower than a staging buffer";
         case file_fall::no_vendor_library:
-            return "NVIDIA's library is unavailable, or refuses the file: memory of a GPU is staged in host memory";
-        case file_fall::no_o_direct: return "the file cannot be opened with O_DIRECT; take another file system";
+            return "NVIDIA's library is unavailable or rejects the file; GPU memory is staged in host memory";
+        case file_fall::no_o_direct: return "the file cannot be opened with O_DIRECT; use another file system";
         case file_fall::offset: return "an offset is not aligned for O_DIRECT; align it";
         case file_fall::address: return "memory is not aligned for O_DIRECT; align it";
         case file_fall::size: return "a size is not aligned for O_DIRECT; align it";
-        case file_fall::too_small: return "a transfer is not larger than posix_gds_min_kb of its file system";
-        case file_fall::no_uring: return "the system refuses io_uring";
+        case file_fall::too_small: return "a transfer is at most posix_gds_min_kb of its file system";
+        case file_fall::no_uring: return "io_uring is unavailable on this system";
         case file_fall::count_: break;
     }
     return "unknown";

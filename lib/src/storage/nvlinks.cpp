@@ -73,7 +73,7 @@ std::string add_nvlinks(topology& to)
         return {};
     const management_library library;
     if (!library.is_ready())
-        return library.is_there() ? "libnvidia-ml.so.1 does not start" : "libnvidia-ml.so.1 does not open";
+        return library.is_there() ? "libnvidia-ml.so.1 cannot be initialized" : "libnvidia-ml.so.1 cannot be loaded";
     for (std::size_t first = 0; first < gpus.size(); ++first)
         for (std::size_t second = first + 1; second < gpus.size(); ++second) {
             void* device = library.device(to.nodes()[gpus[first]].address);

@@ -27,23 +27,21 @@ open_file::open_file(std::shared_ptr<context> engine, int descriptor)
     struct stat about {};
     if (flags_ < 0 || fstat(descriptor, &about) != 0)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: file: descriptor {} is not open ({}); pass one of open(2)", descriptor,
-                                std::strerror(errno)));
+                    fmt::format("weftio: file: descriptor {} is not open ({}); pass one returned by open(2)",
+                                descriptor, std::strerror(errno)));
     if ((flags_ & O_PATH) != 0)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: file: descriptor {} was opened with O_PATH, and names a "
-                                "file without reading it; open it without",
-                                descriptor));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: file: descriptor {} was opened with O_PATH and cannot read or write; open it without",
+                        descriptor));
     if (!S_ISREG(about.st_mode) && !S_ISBLK(about.st_mode))
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: file: descriptor {} is neither a regular file nor a block device, and has no "
-                                "offsets; use read(2) and write(2)",
-                                descriptor));
+        throw error(errc::invalid_argument, fmt::format("weftio: file: descriptor {} is neither a regular file nor a "
+                                                        "block device and has no offsets; use read(2) and write(2)",
+                                                        descriptor));
     if ((flags_ & O_APPEND) != 0 && (flags_ & O_ACCMODE) != O_RDONLY)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: file: descriptor {} was opened with O_APPEND, and Linux then writes to the "
-                                "end, whatever the offset is; open it without",
-                                descriptor));
+        throw error(errc::invalid_argument, fmt::format("weftio: file: descriptor {} was opened with O_APPEND, so "
+                                                        "Linux writes at the end, whatever the offset; open it without",
+                                                        descriptor));
     device_ = about.st_dev;
     inode_ = about.st_ino;
     direct_ = (flags_ & O_DIRECT) != 0;
@@ -141,7 +139,7 @@ int open_file::reopen(bool direct) const noexcept
     core::log_or_lose(log_level::warning, [&] {
         return fmt::format("weftio: file: descriptor {} cannot be opened a second time {} O_DIRECT ({}): {}",
                            descriptor_, direct ? "with" : "without", std::strerror(failure),
-                           direct ? "it is read and written through the page cache"
+                           direct ? "reads and writes use the page cache"
                                   : "writes that are not aligned for O_DIRECT fail with EINVAL");
     });
     return -1;

@@ -106,8 +106,8 @@ void registrations::refused(const char* what, int failure) noexcept
     if (std::exchange(logged_, true))
         return;
     core::log_or_lose(log_level::info, [&] {
-        return fmt::format("weftio: files: io_uring does not register {} ({}); RLIMIT_MEMLOCK is {} (ulimit -l). It is "
-                           "used without, and costs more of the CPU",
+        return fmt::format("weftio: files: io_uring cannot register {} ({}); RLIMIT_MEMLOCK is {} (ulimit -l); "
+                           "continuing unregistered, which costs more CPU time",
                            what, std::strerror(failure), limit_of_locked_memory());
     });
 }

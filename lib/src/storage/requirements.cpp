@@ -41,10 +41,10 @@ requirement needs_o_direct(const place_facts& place)
 {
     requirement made = need("O_DIRECT", place.o_direct.value_or(false),
                             fmt::format("{} {}", place.mount.file_system, place.o_direct_why),
-                            "put the files on a file system with O_DIRECT, as ext4 or xfs");
+                            "put the files on a file system with O_DIRECT, such as ext4 or xfs");
     if (!place.o_direct) {
         made.is = state::unknown;
-        made.remedy = "name a file or a writable folder of the mount, so that it can be tried";
+        made.remedy = "name a file or a writable folder of the mount to test it";
     }
     return made;
 }
@@ -52,7 +52,7 @@ requirement needs_o_direct(const place_facts& place)
 requirement needs_iommu_off(const system_facts& system)
 {
     return need("IOMMU off or in passthrough", !system.iommu, system.iommu ? "translating" : "does not translate",
-                "boot with iommu=pt, or switch the IOMMU off");
+                "boot with iommu=pt, or turn the IOMMU off");
 }
 
 direct_option p2pdma(const system_facts& system, const place_facts& place)
@@ -105,7 +105,7 @@ requirement needs_known_file_system(const place_facts& place)
         options.find("data=journal") == std::string::npos && options.find("data=writeback") == std::string::npos;
     const bool known = name == "xfs" || name == "lustre" || name == "wekafs" || name == "beegfs" || name == "gpfs" ||
                        (name == "ext4" && ordered) || (nfs && over_rdma);
-    return need("file system that nvidia-fs knows", known, name,
+    return need("file system that nvidia-fs supports", known, name,
                 nfs              ? "mount it with proto=rdma"
                 : name == "ext4" ? "mount it with data=ordered"
                                  : "put the files on ext4, xfs, or NFS over RDMA");
@@ -140,7 +140,7 @@ direct_option by_dma_buf(const system_facts& system, const place_facts& place)
                                                            : "proprietary",
                               "install the driver with its open kernel modules"));
     made.needs.push_back(
-        need("io_uring reads into dma-buf", false, "no kernel release has them", "wait for a kernel that has them"));
+        need("io_uring reads into dma-buf", false, "in no kernel release", "wait for a kernel that supports it"));
     made.needs.push_back(of_mount(needs_o_direct(place)));
     return made;
 }
@@ -177,9 +177,9 @@ rules::rules(const system_facts& system, const place_facts& place, const configu
     rows_.push_back({file_way::cufile, vendor,
                      !when.device_memory       ? "the memory is not a GPU's"
                      : by.force_compat_mode    ? "properties.force_compat_mode is set"
-                     : denied                  ? "the configuration's denylist has this mount"
+                     : denied                  ? "the configuration's denylist lists this mount"
                      : vendor                  ? "NVIDIA's library is open"
-                     : when.vendor_why.empty() ? "NVIDIA's library was not asked for"
+                     : when.vendor_why.empty() ? "NVIDIA's library was not requested"
                                                : when.vendor_why});
     const bool uring = when.uring && system.uring_denied.value_or(0) != 2 && !by.force_compat_mode;
     compatible(file_way::uring, uring,
@@ -195,7 +195,7 @@ void rules::compatible(file_way way, bool possible, const std::string& why, cons
                        const way_conditions& when)
 {
     if (when.device_memory && !by.allow_compat_mode)
-        rows_.push_back({way, false, "the memory is a GPU's, and properties.allow_compat_mode is false"});
+        rows_.push_back({way, false, "the memory is a GPU's, but properties.allow_compat_mode is false"});
     else
         rows_.push_back({way, possible, why});
 }
@@ -211,13 +211,13 @@ void rules::direct(const system_facts& system, const place_facts& place, const c
     else if (by.force_compat_mode)
         why = "properties.force_compat_mode is set";
     else if (by.denies(place.mount.file_system, place.mount.point))
-        why = "the configuration's denylist has this mount";
+        why = "the configuration's denylist lists this mount";
     else {
         for (const direct_option& option : direct_options(system, place)) {
             const requirement* missing = option.missing();
             why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", option.name,
                                !missing
-                                   ? "all requirements are met, and this build has no way to use it"
+                                   ? "all requirements are met, but this build does not support it"
                                    : fmt::format("{} {} ({})", missing->name, to_string(missing->is), missing->found));
         }
     }

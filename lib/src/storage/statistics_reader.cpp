@@ -60,12 +60,12 @@ std::vector<statistics_copy> read_statistics(const std::string& root, std::uint3
             found.push_back(page);
     }
     if (failed)
-        throw error(
-            failed.value() == EACCES ? errc::permission_denied : errc::not_found,
-            failed.value() == EACCES
-                ? fmt::format("weftio-files: process {}: is another user's; run as that user, or as root", process)
-                : fmt::format("weftio-files: process {}: {}", process,
-                              failed.value() == ENOENT ? "there is none" : failed.message()));
+        throw error(failed.value() == EACCES ? errc::permission_denied : errc::not_found,
+                    failed.value() == EACCES
+                        ? fmt::format("weftio-files: process {}: belongs to another user; run as that user, or as root",
+                                      process)
+                        : fmt::format("weftio-files: process {}: {}", process,
+                                      failed.value() == ENOENT ? "no such process" : failed.message()));
     return found;
 }
 

@@ -86,10 +86,10 @@ void enqueue(void* stream, const std::shared_ptr<task_thread>& by, task_thread::
     find_cuda_driver();
     const devices::cuda::driver* driver = cuda_driver();
     if (!driver && stream)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: file: stream {} was given, and the process has no CUDA "
-                                "driver; pass the null stream",
-                                stream));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: file: stream {} was passed, but the process has no CUDA driver; pass the null stream",
+                        stream));
     if (!driver)
         return by->add(std::move(task));
     auto held = std::make_unique<held_task>(held_task{by, std::move(task)});

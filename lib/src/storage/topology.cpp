@@ -47,12 +47,12 @@ class text_reader {
         const std::size_t spaces = begin - std::min(begin, indent_), depth = spaces / 2;
         topology_node node = node_of(words);
         if (begin < indent_ || spaces % 2 != 0 || depth > open_.size() || (depth == 0) != (node.what == kind::root))
-            wrong(words[0], "stands at the wrong depth; all roots begin alike, and each level is two spaces more");
+            wrong(words[0], "has the wrong indentation; all roots have the same, and each level two spaces more");
         open_.resize(depth);
         if (depth > 0) {
             node.parent = open_.back();
             if (made_.nodes()[open_.back()].what >= kind::gpu)
-                wrong(node.name, "stands below a device; only root, port and switch have devices below them");
+                wrong(node.name, "is below a device; only root, port and switch have devices below them");
         }
         open_.push_back(made_.add(std::move(node)));
     }
@@ -71,12 +71,12 @@ class text_reader {
             if (to_string(each) == words[0])
                 node.what = each;
         if (to_string(node.what) != words[0])
-            wrong(words[0], "begins no line; write root, port, switch, gpu, nic, drive or nvlink");
+            wrong(words[0], "is unknown; begin a line with root, port, switch, gpu, nic, drive or nvlink");
         if (words.size() < 2)
             wrong(words[0], "has no name");
         node.name = words[1];
         if (made_.find(node.name))
-            wrong(node.name, "is there twice");
+            wrong(node.name, "is defined twice");
         if (node.what == kind::port || node.what == kind::bridge)
             node.address = node.name;
         for (std::size_t i = 2; i < words.size(); i += 2)
@@ -103,11 +103,11 @@ class text_reader {
         for (std::size_t i = 1; i < words.size(); ++i) {
             const auto found = made_.find(words[i]);
             if (!found || made_.nodes()[*found].what != kind::gpu)
-                wrong(words[i], "is no GPU of a line before");
+                wrong(words[i], "is not a GPU of an earlier line");
             ends.push_back(*found);
         }
         if (ends.size() != 2 || ends[0] == ends[1])
-            wrong("nvlink", "names two different GPUs");
+            wrong("nvlink", "needs two different GPUs");
         made_.connect(ends[0], ends[1]);
     }
 

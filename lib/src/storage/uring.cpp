@@ -27,18 +27,18 @@ std::string reason_of(int failure)
     if (failure == EPERM && disabled != 0)
         return fmt::format("kernel.io_uring_disabled is {}; set it to 0, or allow this user's group", disabled);
     if (failure == EPERM)
-        return "a seccomp filter forbids it, as those of containers do; run with one that allows io_uring_setup";
+        return "a seccomp filter denies it, as in many containers; use a filter that allows io_uring_setup";
     if (failure == ENOSYS)
-        return "the kernel has none, or a seccomp filter hides it; Linux 5.11 or newer has what is needed";
+        return "the kernel lacks it, or a seccomp filter hides it; use Linux 5.11 or newer";
     if (failure == ENOMEM)
-        return "no memory that may be locked is left; raise RLIMIT_MEMLOCK (ulimit -l)";
+        return "the limit of locked memory is reached; raise RLIMIT_MEMLOCK (ulimit -l)";
     return "see io_uring_setup(2)";
 }
 
 [[noreturn]] void refuse(int failure)
 {
-    throw error(errc::not_supported,
-                fmt::format("weftio: files: io_uring is refused ({}): {}", std::strerror(failure), reason_of(failure)));
+    throw error(errc::not_supported, fmt::format("weftio: files: io_uring is unavailable ({}): {}",
+                                                 std::strerror(failure), reason_of(failure)));
 }
 
 constexpr std::uint64_t not_ours = ~std::uint64_t{0}; ///< user data of cancellations

@@ -40,7 +40,7 @@ void vendor_library::tell_once(const char* function, int error) const noexcept
     const std::uint64_t bit = std::uint64_t{1} << (static_cast<unsigned>(error - cufile_abi::first_error) % 64);
     if ((logged_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
         core::log_or_lose(log_level::warning, [&] {
-            return fmt::format("weftio: files: {}: {} fails with {}; later failures with this code are not logged",
+            return fmt::format("weftio: files: {}: {} failed with {}; later failures with this code are not logged",
                                path_, function, error);
         });
 }

@@ -56,8 +56,8 @@ const vendor_library& vendor_library::open(const std::string& path)
     auto& all = core::undying<opened_libraries>();
     const std::lock_guard lock(all.mutex);
     if (!all.by_path.empty() && all.by_path.begin()->second->process_ != ::getpid())
-        refuse(path, "was opened before fork(), and does not work in the child; make the first file_engine in the "
-                     "child, or take another way");
+        refuse(path, "was opened before fork() and does not work in the child; create the first file_engine in the "
+                     "child, or use another way");
     auto& known = all.by_path[path];
     if (!known)
         try {
@@ -73,25 +73,27 @@ vendor_library::vendor_library(const std::string& path) : path_(path), process_(
 {
     if (path.empty() || path[0] != '/')
         refuse(path.empty() ? "\"\"" : path,
-               "is no full path; name the library from / on, as a bare name may find Weftio's own");
+               "is not an absolute path; write one, because a bare name may find Weftio's own library");
     struct stat about {};
     if (::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) // a FIFO would be waited for
-        refuse(path, "is no regular file; name the library by WEFTIO_CUFILE_LIBRARY");
+        refuse(path, "is not a regular file; set WEFTIO_CUFILE_LIBRARY to the library's path");
     const core::signals_blocked for_its_threads;
     void* library = ::dlopen(path.c_str(), how);
     if (!library) {
         const char* why = ::dlerror();
-        refuse(path, fmt::format("does not open ({}); install the CUDA toolkit, or name the library by "
-                                 "WEFTIO_CUFILE_LIBRARY",
-                                 why ? why : "no reason told"));
+        refuse(
+            path,
+            fmt::format(
+                "cannot be loaded ({}); install the CUDA toolkit, or set WEFTIO_CUFILE_LIBRARY to the library's path",
+                why ? why : "unknown reason"));
     }
     if (::dlsym(library, own_library_mark))
-        refuse(path, "is Weftio's own libcufile.so.0, which would call itself; name NVIDIA's by WEFTIO_CUFILE_LIBRARY");
+        refuse(path, "is Weftio's own libcufile.so.0, which would call itself; set WEFTIO_CUFILE_LIBRARY to NVIDIA's");
     find_functions(library);
     const cufile_abi::status opened = call_.driver_open();
     if (opened.error != 0 && opened.error != cufile_abi::already_open)
-        refuse(path, fmt::format("cuFileDriverOpen fails with {} (CUDA: {}); its log, cufile.log, may say why",
-                                 opened.error, opened.cuda_error));
+        refuse(path, fmt::format("cuFileDriverOpen failed with {} (CUDA: {}); see its log, cufile.log", opened.error,
+                                 opened.cuda_error));
     core::log(log_level::info, fmt::format("weftio: files: NVIDIA's library {} is open", path));
 }
 
@@ -100,7 +102,7 @@ void vendor_library::find_functions(void* library)
     const auto find = [&](auto& function, const char* name) {
         function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(library, name));
         if (!function)
-            refuse(path_, fmt::format("has no function {}; install another version of the CUDA toolkit", name));
+            refuse(path_, fmt::format("lacks function {}; install another version of the CUDA toolkit", name));
     };
     find(call_.driver_open, "cuFileDriverOpen");
     find(call_.handle_register, "cuFileHandleRegister");

@@ -131,8 +131,8 @@ bool member::make_channel(unsigned slot, receiver& to) noexcept
     to.no_memory_until_ns = now_ns + memory_again_ns;
     if (!std::exchange(logged_no_memory_, true))
         core::log_or_lose(log_level::warning, [&] {
-            return fmt::format("weftio: {}: frames to member {} are dropped: {} has no room for {} KiB more ({}); make "
-                               "its folder larger (\"docker run --shm-size 1g\")",
+            return fmt::format("weftio: {}: frames to member {} are dropped: {} has no space for {} KiB more ({}); "
+                               "enlarge its folder (\"docker run --shm-size 1g\")",
                                who_, slot, file_.path(), ring_bytes / 1024, std::strerror(why));
         });
     return false;

@@ -70,7 +70,7 @@ std::vector<member_facts> members_of(std::string_view name, const std::string& f
     const std::string path = path_of(who, name, folder);
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
     if (descriptor < 0 && errno == EACCES)
-        throw error(errc::permission_denied, fmt::format("weftio: {}: {} cannot be read: {}; only its owner may", who,
+        throw error(errc::permission_denied, fmt::format("weftio: {}: {} cannot be read: {}; run as its owner", who,
                                                          path, std::strerror(errno)));
     if (descriptor < 0)
         return {};

@@ -93,14 +93,14 @@ std::string path_of(std::string_view who, std::string_view name, const std::stri
         return std::isalnum(letter) != 0 || letter == '.' || letter == '_' || letter == '-';
     };
     if (name.empty() || name.size() > longest_name)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: the name of a wire has 1 to {} characters, and this one has {}; choose "
-                                "another name",
-                                who, longest_name, name.size()));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: {}: a wire's name has 1 to {} characters, this one has {}; choose another name", who,
+                        longest_name, name.size()));
     if (!std::ranges::all_of(name, fits))
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: the name of a wire has letters, digits and . _ - only, because it is part "
-                                "of the name of a file in {}; choose another name",
+                    fmt::format("weftio: {}: a wire's name may have only letters, digits and . _ -, because it is part "
+                                "of a file name in {}; choose another name",
                                 who, folder));
     return fmt::format("{}/weftio-{}-{}", folder, ::geteuid(), name);
 }
@@ -162,44 +162,42 @@ void wire_file::require_own() const
     if (::fstat(descriptor_, &file) != 0)
         fail(errno);
     if (file.st_uid != ::geteuid())
-        throw error(errc::permission_denied,
-                    fmt::format("weftio: {}: {} belongs to user {}, and a wire is shared by processes of one user ({} "
-                                "here); choose another name",
-                                who_, path_, file.st_uid, ::geteuid()));
+        throw error(errc::permission_denied, fmt::format("weftio: {}: {} belongs to user {}, but only processes of one "
+                                                         "user share a wire (here: {}); choose another name",
+                                                         who_, path_, file.st_uid, ::geteuid()));
     if (!S_ISREG(file.st_mode) || (file.st_mode & 0077) != 0)
         throw error(errc::permission_denied,
-                    fmt::format("weftio: {}: {} is no file that only its owner can open (mode {:o}); remove it", who_,
-                                path_, file.st_mode));
+                    fmt::format("weftio: {}: {} is not a file that only its owner can open (mode {:o}); remove it",
+                                who_, path_, file.st_mode));
 }
 
 void wire_file::fail_to_open(int why) const
 {
     struct stat file {};
     if (why == ENOENT || why == ENOTDIR)
-        throw error(errc::not_found,
-                    fmt::format("weftio: {}: there is no folder {}, which holds the memory of wires; mount one with "
-                                "\"mount -t tmpfs tmpfs {}\"",
-                                who_, folder_, folder_));
+        throw error(
+            errc::not_found,
+            fmt::format(
+                "weftio: {}: no folder {}, which holds the memory of wires; mount one with \"mount -t tmpfs tmpfs {}\"",
+                who_, folder_, folder_));
     if (why == EACCES && ::lstat(path_.c_str(), &file) == 0 && file.st_uid != ::geteuid())
-        throw error(errc::permission_denied,
-                    fmt::format("weftio: {}: {} belongs to user {}, and a wire is shared by processes of one user ({} "
-                                "here); choose another name",
-                                who_, path_, file.st_uid, ::geteuid()));
+        throw error(errc::permission_denied, fmt::format("weftio: {}: {} belongs to user {}, but only processes of one "
+                                                         "user share a wire (here: {}); choose another name",
+                                                         who_, path_, file.st_uid, ::geteuid()));
     fail(why);
 }
 
 void wire_file::fail(int why) const
 {
     if (why == EFBIG)
-        throw error(errc::out_of_memory,
-                    fmt::format("weftio: {}: {} would be longer than files of this process may be; raise the limit "
-                                "with \"ulimit -f unlimited\"",
-                                who_, path_));
+        throw error(errc::out_of_memory, fmt::format("weftio: {}: {} would exceed the file size limit of this process; "
+                                                     "raise it with \"ulimit -f unlimited\"",
+                                                     who_, path_));
     if (why == ENOSPC || why == EDQUOT || why == ENOMEM)
         fail_for_room(head_bytes, why);
     const errc code = why == EACCES || why == EPERM || why == EROFS ? errc::permission_denied : errc::device_error;
-    throw error(code, fmt::format("weftio: {}: cannot use {}: {}; make {} a tmpfs that this user can write to", who_,
-                                  path_, std::strerror(why), folder_));
+    throw error(code, fmt::format("weftio: {}: cannot use {}: {}; mount {} as a tmpfs that this user can write to",
+                                  who_, path_, std::strerror(why), folder_));
 }
 
 /// Takes the lock for joining and leaving. Who holds it does little, so a long wait means a stopped process.
@@ -210,10 +208,9 @@ void wire_file::lock()
         if (errno != EAGAIN)
             fail(errno);
         if (std::chrono::steady_clock::now() > end)
-            throw error(errc::in_use,
-                        fmt::format("weftio: {}: another process has been joining or leaving {} for 2 s; continue or "
-                                    "end that process (\"fuser {}\" names it)",
-                                    who_, path_, path_));
+            throw error(errc::in_use, fmt::format("weftio: {}: another process has been joining or leaving {} for 2 s; "
+                                                  "resume or end that process (\"fuser {}\" shows it)",
+                                                  who_, path_, path_));
         std::this_thread::sleep_for(1ms);
     }
 }
@@ -243,10 +240,9 @@ void wire_file::make_or_check()
 
 void wire_file::refuse_version(std::uint32_t theirs) const
 {
-    throw error(errc::not_supported,
-                fmt::format("weftio: {}: processes with another version of Weftio are on this wire ({}: version {}, "
-                            "and {} here); end them, or choose another name",
-                            who_, path_, theirs, head::this_version));
+    throw error(errc::not_supported, fmt::format("weftio: {}: processes on this wire use another version of Weftio "
+                                                 "({}: version {}, here {}); end them, or choose another name",
+                                                 who_, path_, theirs, head::this_version));
 }
 
 void wire_file::make()
@@ -278,8 +274,8 @@ void wire_file::require_room() const
 void wire_file::fail_for_room(std::uint64_t bytes, int why) const
 {
     throw error(errc::out_of_memory,
-                fmt::format("weftio: {}: {} has no room for {} KiB ({}); remove files there, or make it larger "
-                            "(\"mount -o remount,size=1G {}\", \"docker run --shm-size 1g\")",
+                fmt::format("weftio: {}: {} has no space for {} KiB ({}); remove files there, or enlarge it (\"mount "
+                            "-o remount,size=1G {}\", \"docker run --shm-size 1g\")",
                             who_, folder_, bytes / 1024, std::strerror(why), folder_));
 }
 
@@ -290,9 +286,9 @@ void wire_file::take_slot()
     while (slot != most_members && !try_lock(descriptor_, first_slot + slot))
         ++slot;
     if (slot == most_members)
-        throw error(errc::in_use, fmt::format("weftio: {}: the wire has {} members, and a 65th cannot join; end one, "
-                                              "or choose another name",
-                                              who_, most_members));
+        throw error(errc::in_use,
+                    fmt::format("weftio: {}: the wire has {} members, the maximum; end one, or choose another name",
+                                who_, most_members));
     slot_ = slot;
     slot_state& state = head_->slots[slot];
     state.process.store(static_cast<std::uint32_t>(::getpid()), std::memory_order_relaxed);

@@ -95,8 +95,8 @@ void set_path_without_gid(const context& in, std::uint32_t number, queue_pair_at
     with.peer_address = address_on_wire(in.of, number);
     core::log_or_lose(log_level::warning, [&] {
         return fmt::format(
-            "weftio-run: the program names the peer of a queue pair by its number {} and no GID, which a "
-            "ConnectX with an Ethernet port refuses (EINVAL); pass a GID index, as in ibv_rc_pingpong -g 0",
+            "weftio-run: the program names the peer of a queue pair by its number {} without a GID, which a ConnectX "
+            "Ethernet port rejects (EINVAL); pass a GID index, as in ibv_rc_pingpong -g 0",
             number);
     });
 }

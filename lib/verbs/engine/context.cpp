@@ -53,7 +53,7 @@ class faults_unblocked {
 void tell_refused(const call& what, const char* why)
 {
     core::log_or_lose(log_level::warning, [&] {
-        return fmt::format("weftio-run: the program asks for {}{} (command {}{}), {}", what.extended() ? "EX_" : "",
+        return fmt::format("weftio-run: EOPNOTSUPP for {}{} (command {}{}): {}", what.extended() ? "EX_" : "",
                            name_of_command(what), what.command(), what.extended() ? ", extended" : "", why);
     });
 }
@@ -61,7 +61,7 @@ void tell_refused(const call& what, const char* why)
 /// Logs a known command that asks for something unsupported.
 void log_unsupported(const void* command, std::size_t bytes) noexcept
 try {
-    tell_refused(call(command, bytes), "with something that its devices do not have (docs/verbs.md): EOPNOTSUPP");
+    tell_refused(call(command, bytes), "it requests a feature that these devices lack (docs/verbs.md)");
 } catch (const failure&) { // the program has changed the command meanwhile
 }
 
@@ -147,7 +147,7 @@ try {
     call what(command, bytes);
     const command_row* const row = find_command(what);
     if (!row) {
-        tell_refused(what, "which it does not get here: EOPNOTSUPP");
+        tell_refused(what, "these devices do not support it");
         return -EOPNOTSUPP;
     }
     what.require_form(row->form);
@@ -175,7 +175,7 @@ try {
     if (lock && asynchronous)
         poll_events(*this);
 } catch (const std::exception& why) {
-    core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: an event is lost: {}", why.what()); });
+    core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: lost an event: {}", why.what()); });
 }
 
 /// The page offset contains a command from bit 8 up, and the index of a page below (mlx5's kernel driver).

@@ -26,7 +26,7 @@ unsigned devices_of(const std::string& text)
     if (const auto [behind, why] = std::from_chars(text.data(), end, count);
         why != std::errc() || behind != end || count == 0 || count > most_devices)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio-run: --devices is {}; it is 1 to {}", text, most_devices));
+                    fmt::format("weftio-run: --devices is {}; set 1 to {}", text, most_devices));
     return count;
 }
 
@@ -34,7 +34,7 @@ unsigned doorbell_bytes_of(const std::string& text)
 {
     if (text.empty() || text == "8" || text == "64")
         return text == "64" ? 64 : 8;
-    throw error(errc::invalid_argument, fmt::format("weftio-run: {} is {}; it is 8 or 64", doorbell_variable, text));
+    throw error(errc::invalid_argument, fmt::format("weftio-run: {} is {}; set 8 or 64", doorbell_variable, text));
 }
 
 /// The part of a wire's spec for "SHARE" or "SHARE,SEED".

@@ -130,11 +130,10 @@ tree::tree(std::span<const device_description> devices, const std::vector<fs::pa
                 fs::remove_all(made, ignored);
         }
     }
-    throw error(
-        errc::permission_denied,
-        fmt::format("weftio-run: the files that describe the devices cannot be made ({}); set TMPDIR to a folder "
-                    "with room for 1 MB that this user may write",
-                    reasons));
+    throw error(errc::permission_denied,
+                fmt::format("weftio-run: cannot create the files that describe the devices ({}); set TMPDIR to a "
+                            "folder with 1 MB of space that this user can write to",
+                            reasons));
 }
 
 tree::~tree()

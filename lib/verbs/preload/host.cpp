@@ -62,7 +62,7 @@ const weftio_verbs_engine* start_engine() noexcept
     const auto* const started = reinterpret_cast<weftio_verbs_start_function*>(start)(&host);
     if (started == nullptr || started->version == seam_version)
         return started;
-    say("the engine's library is of another version than the preloaded one: ", library);
+    say("the engine's library has another version than the preloaded one: ", library);
     return nullptr;
 }
 
@@ -71,7 +71,7 @@ void start() noexcept
     const engine_scope scope;
     const auto* const started = start_engine();
     if (started != nullptr && real().realpath(started->tree, tree_text) == nullptr) {
-        say("the engine's description of devices is gone: ", started->tree);
+        say("the engine's description of devices was removed: ", started->tree);
     } else if (started != nullptr) {
         engine = started;
         owner = getpid();
@@ -151,7 +151,7 @@ const char* tree() noexcept
         return known;
     if (is_loading()) {
         if (!said_loading.exchange(true))
-            say("a library looks for devices while it is being loaded", ": the engine cannot start then");
+            say("a library looks for devices while it is being loaded", ": the engine cannot start during that");
         return nullptr;
     }
     pthread_once(&once, &start);

@@ -56,7 +56,7 @@ TEST_F(CpuDevice, RefusesAKindOfMemoryThatIsNone)
     for (int kind : {-1, 3, 9}) {
         const error refused = error_of([&] { (void)device_.allocate(64, static_cast<memory_kind>(kind)); });
         EXPECT_EQ(refused.code(), errc::invalid_argument);
-        EXPECT_EQ(refused.what(), fmt::format("weftio: device memory: kind is {}, which is no kind of memory; take "
+        EXPECT_EQ(refused.what(), fmt::format("weftio: device memory: kind is {}, not a kind of memory; use "
                                               "memory_kind::cpu_device, device_cpu or device",
                                               kind));
     }
@@ -169,7 +169,7 @@ TEST_F(CpuDevice, AFaultEndsBlocksOfSeveralLanesThatHaveNoQueue)
 {
     running_kernel running = device_.launch(cpu_kernel("throw_or_wait", throw_or_wait), {3, 2});
     EXPECT_THAT(error_of([&] { running.wait_for(patience); }).what(),
-                AllOf(HasSubstr("block 0: lane "), HasSubstr(" ended with the exception \"no queue\"")));
+                AllOf(HasSubstr("block 0: lane "), HasSubstr(" threw the exception \"no queue\"")));
 }
 
 TEST_F(CpuDevice, AnythingThrownIsAFault)
@@ -240,7 +240,7 @@ TEST_F(Log, HasTheFaultThatNobodyWaitedFor)
     {
         running_kernel running = device_.launch(cpu_kernel("throw_number", throw_number), {1, 1});
     }
-    EXPECT_THAT(lines_, testing::ElementsAre(HasSubstr("lane 0 ended with an exception")));
+    EXPECT_THAT(lines_, testing::ElementsAre(HasSubstr("lane 0 threw an exception")));
 }
 
 TEST_F(Log, HasNoFaultThatWasThrownAlready)

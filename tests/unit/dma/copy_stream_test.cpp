@@ -241,7 +241,7 @@ TEST_F(Lane, ADeviceThatFailsFailsWhatHasNotLanded)
     progress.progress();
     ASSERT_EQ(reported.size(), 1u);
     EXPECT_EQ(reported[0].position, 1u);
-    EXPECT_THAT(reported[0].text, HasSubstr("has failed; restart the process"));
+    EXPECT_THAT(reported[0].text, HasSubstr("failed; restart the process"));
     queue.reset();
     copy(here.buffer(), here.buffer(), 1); // the CPU goes on
     EXPECT_EQ(weftio_dev_dma_commit_wait(queue.handle(), 0), WEFTIO_DEV_OK);

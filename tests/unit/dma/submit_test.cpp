@@ -71,7 +71,8 @@ TEST_P(DmaSubmitBesideAKernel, AStoppedQueueSaysSo)
 {
     detail::internals::line(queue)->quiesce();
     EXPECT_TRUE(queue.failed());
-    EXPECT_THAT(error_of([&] { (void)queue.submit(fill(1)); }).what(), HasSubstr("was stopped for its kernel"));
+    EXPECT_THAT(error_of([&] { (void)queue.submit(fill(1)); }).what(),
+                HasSubstr("running_kernel::watch stopped the queue"));
     queue.reset();
     EXPECT_EQ(queue.submit(fill(1)), 0u);
 }

@@ -100,18 +100,18 @@ TEST_F(TcpExchange, RefusesToSwapWithAPeerThatMeets)
     connect();
     at_both(
         [](tcp_exchange& end) {
-            expect_error(errc::invalid_argument, "the peer is in its meet(); let both ends make the same calls",
+            expect_error(errc::invalid_argument, "the peer is in its meet(); make the same calls",
                          [&] { (void)end.swap(numbered(4)); });
         },
         [](tcp_exchange& end) { EXPECT_THROW(end.meet(), error); });
     EXPECT_FALSE(ends[0].connected());
-    expect_error(errc::closed, "an earlier call has failed", [&] { ends[0].meet(); });
+    expect_error(errc::closed, "an earlier call failed", [&] { ends[0].meet(); });
 }
 
 TEST_F(TcpExchange, RefusesMoreBytesThanOneCallTakes)
 {
     connect();
-    expect_error(errc::invalid_argument, "1048577 bytes are more than the 1048576 of one swap()",
+    expect_error(errc::invalid_argument, "1048577 bytes exceed the 1048576 of one swap()",
                  [&] { (void)ends[0].swap(blob(tcp_exchange::most_bytes + 1)); });
     swap_works(ends[0], ends[1]);
 }
@@ -123,7 +123,7 @@ TEST_F(TcpExchange, RefusesWhatNoExchangeSends)
           message("MEET", 1), std::string(8, '\0')}) {
         raw_peer peer(listener.port());
         tcp_exchange end = accept_from(peer, words);
-        expect_error(errc::invalid_argument, "which no tcp_exchange does", [&] { (void)end.swap(numbered(1)); });
+        expect_error(errc::invalid_argument, "which no tcp_exchange sends", [&] { (void)end.swap(numbered(1)); });
         EXPECT_EQ(peer.hear(100).size(), 16u + 9u) << "and closes";
     }
 }
@@ -139,7 +139,7 @@ TEST_F(TcpExchange, TellsThatThePeerHasGone)
         peer.close();
         while (end.connected())
             std::this_thread::yield();
-        expect_error(errc::closed, "the peer has closed the connection; look at the peer",
+        expect_error(errc::closed, "the peer closed the connection; check the peer",
                      [&] { (void)end.swap(numbered(4)); });
     }
 }
@@ -173,7 +173,7 @@ TEST_F(TcpExchange, WaitsForASilentPeerAsLongAsItShall)
     raw_peer peer(listener.port());
     tcp_exchange end = accept_from(peer, message("SWAP", 100) + "abc", hasty);
     expect_error(errc::timed_out,
-                 "the peer has sent 11 bytes, and taken 12 of our 12, " + hasty_text + "; look whether it",
+                 "the peer has sent 11 bytes and received 12 of our 12 " + hasty_text + "; check whether it",
                  [&] { (void)end.swap(numbered(4)); });
     EXPECT_FALSE(end.connected());
 }
@@ -182,7 +182,7 @@ TEST_F(TcpExchange, EndsAWaitWhenTheApplicationSaysSo)
 {
     int asked = 0;
     const exchange_options stopped{.timeout = milliseconds(0), .stop = [&] { return ++asked == 3; }};
-    const char* const words = "the application has ended the wait";
+    const char* const words = "the application canceled the wait";
     expect_error(errc::closed, words, [&] { (void)listener.accept(stopped); });
     asked = 0;
     raw_peer peer(listener.port());

@@ -37,9 +37,8 @@ TEST_F(TcpExchange, DropsTheOldestOfManySilentClients)
     std::vector<raw_peer> silent;
     for (int each = 0; each < 17; ++each) // it keeps 16
         silent.emplace_back(listener.port());
-    expect_error(errc::timed_out, "no peer came, though 17 others did (the last that was refused: 127.0.0.1:", [&] {
-        (void)listener.accept(hasty);
-    });
+    expect_error(errc::timed_out, "no peer connected, but 17 other clients connected (last one rejected: 127.0.0.1:",
+                 [&] { (void)listener.accept(hasty); });
     EXPECT_EQ(silent.front().hear(1), "") << "and closes";
 }
 
@@ -71,19 +70,20 @@ TEST_F(TcpExchange, TellsAPeerOfAnotherVersionItsOwn)
 {
     raw_peer peer(listener.port());
     peer.say(hello('c', 2));
-    expect_error(errc::timed_out, "no peer came, though 1 others did", [&] { (void)listener.accept(hasty); });
+    expect_error(errc::timed_out, "no peer connected, though 1 others did", [&] { (void)listener.accept(hasty); });
     EXPECT_EQ(peer.hear(100), hello('l')) << "and then the end";
 }
 
 TEST_F(TcpExchange, TellsWhoCameInsteadOfAPeer)
 {
-    expect_error(errc::timed_out, "no peer came " + hasty_text + "; start the peer",
+    expect_error(errc::timed_out, "no peer connected " + hasty_text + "; start the peer",
                  [&] { (void)listener.accept(hasty); });
     raw_peer peer(listener.port());
     peer.say("GET / HTTP/1.1\r\n\r\n");
     raw_peer silent(listener.port());
     const error thrown = error_of([&] { (void)listener.accept(hasty); });
-    EXPECT_THAT(thrown.what(), HasSubstr("no peer came, though 2 others did (the last that was refused: 127.0.0.1:"));
+    EXPECT_THAT(thrown.what(),
+                HasSubstr("no peer connected, but 2 other clients connected (last one rejected: 127.0.0.1:"));
     EXPECT_THAT(thrown.what(), HasSubstr("\"GET / HTTP/1.1\\x0d\\n\") " + hasty_text));
     EXPECT_EQ(peer.hear(100), "") << "and closes";
 }
@@ -161,12 +161,12 @@ TEST_F(TcpExchange, SaysWhyNobodyAcceptsIt)
 {
     const auto refused = [](const std::string& where, const std::string& why) {
         expect_error(errc::timed_out,
-                     "weftio: tcp_exchange: connecting to " + where + ": no peer accepts us (" + why + ") " +
-                         hasty_text + "; start the peer's tcp_listener",
+                     "weftio: tcp_exchange: connecting to " + where + ": no peer accepted the connection (" + why +
+                         ") " + hasty_text + "; start the peer's tcp_listener",
                      [&] { (void)tcp_exchange::connect(where, hasty); });
     };
     raw_listener silent;
-    refused(silent.where, "it takes the connection and stays silent");
+    refused(silent.where, "it accepted the connection but sent nothing");
     refused("127.0.0.1:1", "Connection refused");
 }
 
@@ -178,9 +178,9 @@ TEST_F(TcpExchange, RefusesAServiceOfAnotherKind)
         expect_error(errc::invalid_argument, why, [&] { (void)tcp_exchange::connect(service.where, patient); });
         says.get();
     };
-    refused("220 x\r\n", "who listens there is no tcp_exchange: it says \"220 x\\x0d\\n\"");
-    refused("HTTP/1.1 400 Bad Request\r\n", "no tcp_exchange: it says \"HTTP/1.1 400 Bad\"");
-    refused(hello('l', 2), "the peer is of version 2, and this library of version 1");
+    refused("220 x\r\n", "the program that listens there is not a tcp_exchange: it sent \"220 x\\x0d\\n\"");
+    refused("HTTP/1.1 400 Bad Request\r\n", "not a tcp_exchange: it sent \"HTTP/1.1 400 Bad\"");
+    refused(hello('l', 2), "the peer has version 2, this library has version 1");
 }
 
 // What users name.
@@ -203,7 +203,8 @@ TEST_F(TcpExchange, HasIpv6AndIpv4)
 
 TEST_F(TcpExchange, RefusesAPlaceWhereItCannotListen)
 {
-    expect_error(errc::in_use, "weftio: tcp_listener: " + where + ": Address already in use; end who has the port",
+    expect_error(errc::in_use,
+                 "weftio: tcp_listener: " + where + ": Address already in use; stop the program that has the port",
                  [&] { tcp_listener other(where); });
     expect_error(errc::in_use, "already in use", [&] { tcp_listener other(std::to_string(listener.port())); });
     expect_error(errc::not_found, "name an address that an interface of this host has",
@@ -211,7 +212,7 @@ TEST_F(TcpExchange, RefusesAPlaceWhereItCannotListen)
     expect_error(errc::invalid_argument, "weftio: tcp_listener: \"[::1]\": no port number; write PORT or ADDRESS:PORT",
                  [] { tcp_listener other("[::1]"); });
     for (const char* const host : {"no-such-host.invalid", "10.0.0.300"}) {
-        const std::string words = "host \"" + std::string(host) + "\" has no address (";
+        const std::string words = "cannot resolve host \"" + std::string(host) + "\" (";
         expect_error(errc::not_found, words, [&] { tcp_listener other(host + std::string(":1")); });
         expect_error(errc::not_found, words, [&] { (void)tcp_exchange::connect(host + std::string(":1"), patient); });
     }
@@ -228,9 +229,9 @@ TEST_F(TcpExchange, RefusesWhatIsNoPlace)
         expect_error(errc::invalid_argument, "weftio: tcp_exchange: \"" + std::string(text) + "\": ", [&] {
             (void)tcp_exchange::connect(text, patient);
         });
-    expect_error(errc::invalid_argument, "a timeout of -1 ms; name the milliseconds",
+    expect_error(errc::invalid_argument, "the timeout is -1 ms; set the milliseconds",
                  [&] { (void)listener.accept({.timeout = milliseconds(-1)}); });
-    expect_error(errc::invalid_argument, "a timeout of -1 ms",
+    expect_error(errc::invalid_argument, "the timeout is -1 ms",
                  [&] { (void)tcp_exchange::connect(where, {.timeout = milliseconds(-1)}); });
 }
 

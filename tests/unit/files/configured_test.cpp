@@ -53,7 +53,7 @@ TEST_F(Configured, ForcedCompatibilityIsPosixUnlessTheProgramHasChosen)
     EXPECT_FALSE(engine(json).has(file_way::cufile));
     log_lines lines;
     EXPECT_TRUE(engine(json, {.only = file_way::cufile}).has(file_way::cufile));
-    EXPECT_EQ(lines.with("the program has chosen the way cufile", log_level::warning), 1U);
+    EXPECT_EQ(lines.with("the program requires the way cufile", log_level::warning), 1U);
 }
 
 TEST_F(Configured, WithoutCompatibilityMemoryOfAGpuIsNotStaged)
@@ -131,8 +131,8 @@ TEST_F(Configured, KeysWithoutEffectAreToldWithTheReason)
 {
     log_lines lines;
     (void)engine(R"({"properties": {"use_poll_mode": true, "rdma_dynamic_routing": true}, "profile": {"nvtx": true}})");
-    EXPECT_EQ(lines.with("use_poll_mode: has no effect on engines of files: no kernel driver polls"), 1U);
-    EXPECT_EQ(lines.with("rdma_dynamic_routing: has no effect on engines of files: weftio-files --check decides"), 1U);
+    EXPECT_EQ(lines.with("use_poll_mode: has no effect on file engines: no kernel driver polls"), 1U);
+    EXPECT_EQ(lines.with("rdma_dynamic_routing: has no effect on file engines: only weftio-files --check uses it"), 1U);
     EXPECT_EQ(lines.with("has no effect"), 3U);
 }
 
@@ -147,8 +147,8 @@ TEST_F(Configured, OptionsThatNoThreadCanHaveAreRefused)
             return refused.what();
         }
     };
-    EXPECT_THAT(said({.mode = static_cast<engine_mode>(7)}), HasSubstr("file_engine: mode is 7; name one of"));
-    EXPECT_THAT(said({.idle = static_cast<idle_policy>(9)}), HasSubstr("file_engine: idle is 9; name one of"));
+    EXPECT_THAT(said({.mode = static_cast<engine_mode>(7)}), HasSubstr("file_engine: mode is 7; set one of"));
+    EXPECT_THAT(said({.idle = static_cast<idle_policy>(9)}), HasSubstr("file_engine: idle is 9; set one of"));
     EXPECT_THAT(said({.core = -2}), HasSubstr("file_engine: core is -2"));
     EXPECT_THAT(said({.realtime = 100}), HasSubstr("file_engine: realtime is 100"));
 }

@@ -385,7 +385,7 @@ TEST(RefusedUring, StrictEnginesAndThoseOfUringOnlyAreNotMade)
 {
     for (const int failure : {EPERM, ENOSYS})
         where_refused(__NR_io_uring_setup, failure, [&] {
-            EXPECT_TRUE(is_refused({.strict = true}, "io_uring is refused"));
+            EXPECT_TRUE(is_refused({.strict = true}, "io_uring is unavailable"));
             EXPECT_TRUE(is_refused({.only = file_way::uring}, failure == EPERM ? "seccomp" : "Linux 5.11"));
             EXPECT_TRUE(file_engine({.strict = true, .only = file_way::posix}).has(file_way::posix));
         });

@@ -153,9 +153,9 @@ TEST_P(FileQueue, MemoryThatAnEntryMayNotUseIsRefused)
     outside.address += bytes - 50;
     const std::vector<std::pair<weftio_dev_buf, const char*>> cases{
         {unknown, "no memory region has that key"},
-        {outside, "bytes lie outside the key's memory region"},
+        {outside, "the address range exceeds the key's memory region"},
         {read_only.buffer(), "lacks access::local_write"},
-        {others.buffer(), "is of another protection domain"}};
+        {others.buffer(), "in different protection domains"}};
     for (const auto& [buffer, words] : cases) {
         ASSERT_EQ(weftio_dev_file_read(handle(), one->key(), 0, buffer, 0, 100, 0), WEFTIO_DEV_OK);
         EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
@@ -178,9 +178,9 @@ TEST_P(FileQueue, MalformedEntriesAreRefused)
         queue->reset();
     };
     spoil(0, 0xffffff00, 0x2f, "unknown opcode");
-    spoil(1, 0xffffff00, 4, "size does not fit");
-    spoil(8, 0, WEFTIO_INLINE_SEGMENT | 4u, "a segment that this opcode does not take");
-    spoil(0, 0xffffff00, WEFTIO_OPCODE_FILE_SYNC, "size does not fit");
+    spoil(1, 0xffffff00, 4, "size does not match");
+    spoil(8, 0, WEFTIO_INLINE_SEGMENT | 4u, "a segment that its opcode does not accept");
+    spoil(0, 0xffffff00, WEFTIO_OPCODE_FILE_SYNC, "size does not match");
 }
 
 TEST_P(FileQueue, WhatTheSystemRefusesIsToldWithItsErrno)
@@ -316,10 +316,10 @@ TEST_P(FileQueue, TheHostSubmitsToo)
     EXPECT_TRUE(memory->has(content, 0, 1000));
     const auto words = [](auto&& call) { return std::string(error_of(call).what()); };
     EXPECT_THAT(words([&] { (void)queue->submit_read({.buffer = memory->buffer()}); }),
-                HasSubstr("0 bytes from offset 0 of the buffer on"));
-    EXPECT_THAT(words([&] { (void)queue->submit_sync(one->key(), 0x80); }), HasSubstr("takes no flags 0x80"));
+                HasSubstr("0 bytes at offset 0 of the buffer"));
+    EXPECT_THAT(words([&] { (void)queue->submit_sync(one->key(), 0x80); }), HasSubstr("does not accept flags 0x80"));
     detail::internals::line(*queue)->quiesce();
-    EXPECT_THAT(words([&] { (void)queue->submit_read(wanted); }), HasSubstr("was stopped for its kernel"));
+    EXPECT_THAT(words([&] { (void)queue->submit_read(wanted); }), HasSubstr("running_kernel::watch stopped the queue"));
 }
 
 TEST_P(FileQueue, TurnIsForInlineModeOnly)

@@ -241,7 +241,7 @@ TEST_F(Registered, AnIoWhoseRegistrationHasEndedGoesWithoutIt)
 TEST_F(Registered, NothingWhereItIsRefusedWhichIsCountedAndSaidOnce)
 {
     std::atomic<unsigned> lines = 0;
-    set_log_sink([&](log_level, std::string_view line) { lines += line.find("does not register") != line.npos; });
+    set_log_sink([&](log_level, std::string_view line) { lines += line.find("cannot register") != line.npos; });
     where_refused(__NR_io_uring_register, ENOMEM, [&] {
         const file_engine other;
         const auto& refused = detail::internals::share(other)->counts.rings();

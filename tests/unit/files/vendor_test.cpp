@@ -231,13 +231,13 @@ TEST_F(Vendor, ALibraryThatIsNotThereIsAFallThatIsToldOnce)
     const environment_variable other("WEFTIO_CUFILE_LIBRARY", "/none/libcufile.so.0");
     log_lines lines;
     const file_engine engine;
-    EXPECT_EQ(lines.with("/none/libcufile.so.0: does not open", log_level::warning), 1U);
+    EXPECT_EQ(lines.with("/none/libcufile.so.0: cannot be loaded", log_level::warning), 1U);
     EXPECT_FALSE(engine.has(file_way::cufile));
     const file file(engine, scratch.descriptor());
     EXPECT_EQ(file.read(near, 5000, 0).fall, file_fall::no_vendor_library);
     EXPECT_EQ(file.read(near, 5000, 0).fall, file_fall::no_vendor_library);
     EXPECT_EQ(lines.with("no_vendor_library: NVIDIA's library is unavailable"), 1U);
-    EXPECT_THAT(refusal({.strict = true}), HasSubstr("/none/libcufile.so.0: does not open"));
+    EXPECT_THAT(refusal({.strict = true}), HasSubstr("/none/libcufile.so.0: cannot be loaded"));
     EXPECT_EQ(refusal({.strict = true, .only = file_way::posix}), "") << "not asked for";
 }
 
@@ -249,13 +249,13 @@ TEST_F(Vendor, WhatIsNotNvidiasLibraryIsRefusedInOneSentence)
     const std::string fifo = scratch.path() + ".fifo";
     ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
     const std::pair<std::string, const char*> wrong[] = {
-        {"libcufile.so.0", "is no full path; name the library from / on"},
-        {"./libcufile.so.0", "is no full path"},
+        {"libcufile.so.0", "is not an absolute path; write one"},
+        {"./libcufile.so.0", "is not an absolute path"},
         {WEFTIO_OWN_CUFILE, "is Weftio's own libcufile.so.0, which would call itself"},
-        {scratch.path(), "does not open"},
-        {fifo, "is no regular file"},
-        {"/tmp", "is no regular file"},
-        {another->l_name, "has no function cuFileDriverOpen"},
+        {scratch.path(), "cannot be loaded"},
+        {fifo, "is not a regular file"},
+        {"/tmp", "is not a regular file"},
+        {another->l_name, "lacks function cuFileDriverOpen"},
     };
     for (const auto& [path, why] : wrong) {
         const environment_variable other("WEFTIO_CUFILE_LIBRARY", path);
@@ -266,7 +266,7 @@ TEST_F(Vendor, WhatIsNotNvidiasLibraryIsRefusedInOneSentence)
     const environment_variable other("WEFTIO_CUFILE_LIBRARY", copy.path());
     {
         const environment_variable refused("VENDOR_STAND_IN_DRIVER", "5011");
-        EXPECT_THAT(refusal(), HasSubstr("cuFileDriverOpen fails with 5011"));
+        EXPECT_THAT(refusal(), HasSubstr("cuFileDriverOpen failed with 5011"));
     }
     EXPECT_EQ(refusal(), "") << "another try, as one may have set the GPU free";
     dlclose(mathematics);

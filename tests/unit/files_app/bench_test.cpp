@@ -86,7 +86,7 @@ TEST_F(Bench, FindsAWrongByte)
     });
     EXPECT_EQ(runs[0].wrong, 0u);
     EXPECT_EQ(runs[1].wrong, 1u);
-    EXPECT_EQ(runs[1].complaint, "byte 700000 of the file was read wrong");
+    EXPECT_EQ(runs[1].complaint, "byte 700000 of the file was read incorrectly");
     EXPECT_FALSE(is_clean(runs));
     EXPECT_THAT(to_table(runs), HasSubstr("  0 errors, 1 wrong: byte 700000"));
 }
@@ -186,14 +186,14 @@ TEST_F(Bench, IsNotBesideFioWhereFioDoesSomethingElse)
     options.fio = true;
     EXPECT_THAT(why_no_fio(options), HasSubstr("what is verified"));
     options.device = "cuda:0";
-    EXPECT_THAT(why_no_fio(options), HasSubstr("memory of the host only"));
+    EXPECT_THAT(why_no_fio(options), HasSubstr("host memory only"));
 }
 
 TEST(Fio, SaysWhyItSaysNothing)
 {
     bench_run run;
     for (const char* said : {"", "fio: unknown option", "{", "{\"jobs\": []}", "{\"jobs\": [{\"error\": 0}]}", "[1]"})
-        EXPECT_EQ(add_fio_report(said, run), "its report is not understood") << said;
+        EXPECT_EQ(add_fio_report(said, run), "unknown format of its report") << said;
     EXPECT_EQ(add_fio_report(R"({"jobs": [{"error": 28}]})", run), "No space left on device");
     EXPECT_EQ(run.operations, 0u);
     EXPECT_EQ(add_fio_report("fio: a warning\n"

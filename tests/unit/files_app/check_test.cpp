@@ -109,12 +109,11 @@ TEST_F(RecordedCheck, DecidesRoutesByARecordedTopology)
     const auto& found = routing.groups[0].findings;
     ASSERT_EQ(found.size(), 4u);
     EXPECT_THAT(found[0].found, HasSubstr("both are in the PCIe tree of b"));
-    EXPECT_EQ(found[1].name, "gpu0 by direct, were it built");
-    EXPECT_EQ(found[1].found,
-              "straight: ib0 and gpu0 share a PCIe tree; staged (above_bar1) where more than 8192 MiB are "
-              "registered");
+    EXPECT_EQ(found[1].name, "gpu0 by direct, not in this build");
+    EXPECT_EQ(found[1].found, "straight: ib0 and gpu0 share a PCIe tree; staged (above_bar1) if more than 8192 MiB are "
+                              "registered");
     EXPECT_EQ(found[2].found, "GPU_MEM_NVLINKS: memory of gpu0 in the PCIe tree of ib0, then NVLink to gpu1");
-    EXPECT_EQ(found[3].found, "staged (better_staged): the route stages, by GPU_MEM_NVLINKS");
+    EXPECT_EQ(found[3].found, "staged (better_staged): the route stages by GPU_MEM_NVLINKS");
 }
 
 TEST_F(RecordedCheck, RoutesTheDrivesOfALocalFileSystem)
@@ -127,14 +126,14 @@ TEST_F(RecordedCheck, RoutesTheDrivesOfALocalFileSystem)
 TEST_F(RecordedCheck, SaysThatDirectIsNotJudgedWithoutADevice)
 {
     options_.paths = {"/mnt/x"}; // its NIC has no address here
-    EXPECT_EQ(check(options_)[5].groups[0].findings[1].found, "unknown: no storage device on PCIe is known");
+    EXPECT_EQ(check(options_)[5].groups[0].findings[1].found, "unknown: no known storage device on PCIe");
 }
 
 TEST_F(RecordedCheck, OfAnEmptyMachineSaysWhatIsUnknown)
 {
     recorded_machine nothing;
     const std::string said = to_text(check({.root = nothing.root()}));
-    EXPECT_THAT(said, HasSubstr("no devices in /sys; to do: make /sys readable, or give --topology FILE"));
+    EXPECT_THAT(said, HasSubstr("/sys has no devices; to do: make /sys readable, or give --topology FILE"));
     EXPECT_THAT(said, HasSubstr("unknown  unknown; to do: make /proc/kallsyms readable"));
     options_.root = nothing.root();
     options_.paths = {"/x"};

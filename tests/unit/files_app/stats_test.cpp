@@ -195,7 +195,7 @@ TEST(Statistics, OfNoProcessAreRefusedInOneSentence)
         FAIL();
     } catch (const error& thrown) {
         EXPECT_EQ(thrown.code(), errc::not_found);
-        EXPECT_STREQ(thrown.what(), "weftio-files: process 7: there is none");
+        EXPECT_STREQ(thrown.what(), "weftio-files: process 7: no such process");
     }
     machine.file("proc/7/fd/x", "");
     EXPECT_TRUE(read_statistics(machine.root(), 7).empty());
@@ -222,7 +222,7 @@ TEST(Statistics, AreTablesAndJson)
     const std::string text = files::stats_to_text({after_some(3)});
     EXPECT_THAT(text, HasSubstr("engine 0, level 3\n"));
     EXPECT_THAT(text, HasSubstr("  uring   read                2         1             16384"));
-    EXPECT_THAT(text, HasSubstr("  fell (size): 5\n"));
+    EXPECT_THAT(text, HasSubstr("  fallback (size): 5\n"));
     EXPECT_THAT(text, HasSubstr("              4096  uring   read                3\n"));
     EXPECT_THAT(text, HasSubstr("  1       uring                2         0              8193\n"));
     EXPECT_THAT(files::stats_to_text({after_some(0)}), Not(HasSubstr("GPU")));

@@ -117,7 +117,7 @@ TEST_F(KernelLife, OneThatSleepsInACriticalSectionIsReportedWithWhatItDidLast)
     EXPECT_FALSE(report.ended);
     ASSERT_EQ(report.queues.size(), 2u);
     EXPECT_STREQ(report.queues[0].function, "receive");
-    EXPECT_NE(report.text.find("sleeps_in_commit has shown no sign of life"), std::string::npos) << report.text;
+    EXPECT_NE(report.text.find("sleeps_in_commit has sent no heartbeat"), std::string::npos) << report.text;
     expect_restart();
 }
 
@@ -125,7 +125,7 @@ TEST_F(KernelLife, OneThatReturnsUnaskedIsReportedAsEnded)
 {
     auto report = hang(exits_early_kernel, [](const weftio::running_kernel& running) { return !running.alive(); });
     EXPECT_TRUE(report.ended);
-    EXPECT_NE(report.text.find("has ended without being asked to"), std::string::npos) << report.text;
+    EXPECT_NE(report.text.find("ended without being asked to stop"), std::string::npos) << report.text;
     expect_restart();
 }
 

@@ -81,7 +81,7 @@ TEST_F(OpenclWatch, ReportsOneThatNeverShowsASignOfLife)
     auto running = device->launch(never_looks_kernel, {}, *rx, *tx, word(0));
     running.watch({.period = 5ms, .start = 300ms, .on_report = [&](const auto& seen) { reported.set_value(seen); }});
     ASSERT_EQ(report.wait_for(patience), std::future_status::ready);
-    EXPECT_THAT(report.get().text, testing::HasSubstr("kernel never_looks has not started within 300 ms"));
+    EXPECT_THAT(report.get().text, testing::HasSubstr("kernel never_looks did not start within 300 ms"));
     weftio_store_release_sys_u32(word(0), 1);
     EXPECT_TRUE(running.wait_for(patience));
 }

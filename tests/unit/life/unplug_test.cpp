@@ -70,7 +70,7 @@ flushed lose(const std::string& spec, const std::function<void(weftio::port&)>& 
         return sent.enqueued == sent.sent + sent.waited + sent.failed + sent.flushed;
     }));
     progress.progress();
-    EXPECT_NE(said.find("the port has gone"), std::string::npos) << said;
+    EXPECT_NE(said.find("the port is gone"), std::string::npos) << said;
     EXPECT_THROW(out.reset(), weftio::error);
     weftio::port_counters received = port.counters();
     EXPECT_EQ(received.received, received.delivered + received.held + received.dropped_total());

@@ -263,8 +263,8 @@ TEST(NicsOfAKeyTable, AreSixtyFour)
         ADD_FAILURE() << "one NIC too many";
     } catch (const error& refused) {
         EXPECT_EQ(refused.code(), errc::out_of_memory);
-        EXPECT_STREQ(refused.what(), "weftio: port null: this process has 64 ports and DMA engines, which is the most; "
-                                     "close one first");
+        EXPECT_STREQ(refused.what(), "weftio: port null: this process has 64 ports and DMA engines, the maximum; close "
+                                     "one first");
     }
     nics[17]->forget(key);
     nics[17].reset();

@@ -32,7 +32,7 @@ TEST_F(Region, OfAdoptedMemoryHasNoRightThatTheMemoryLacks)
     static const char message[] = "sent from where it lies, and never written";
     const memory constant = cpu.adopt(const_cast<char*>(message), sizeof message);
     EXPECT_THAT(error_of([&] { memory_region(null, constant); }).what(),
-                testing::HasSubstr("are read-only, and rights have access::local_write; register them with"));
+                testing::HasSubstr("are read-only, but rights have access::local_write; register them with"));
     const memory_region may_be_sent(null, constant, {.rights = access::none});
     EXPECT_NE(may_be_sent.lkey(), 0u);
 }
@@ -166,7 +166,7 @@ TEST_F(Region, IsNamedByItsIova)
                     testing::HasSubstr("leave region_options::iova out"));
     }
     EXPECT_THAT(error_of([&] { memory_region(null, room, {.iova = std::uint64_t(-4095)}); }).what(),
-                testing::HasSubstr("beyond the last address"));
+                testing::HasSubstr("exceed the address space"));
     const memory_region plain(null, room);
     EXPECT_EQ(plain.iova(), reinterpret_cast<std::uint64_t>(room.device_address()));
 }
@@ -303,7 +303,7 @@ TEST_F(Region, HasSixtyFourPortsAtMost)
     const error refused = error_of([] { port::open("null"); });
     EXPECT_EQ(refused.code(), errc::out_of_memory);
     EXPECT_STREQ(refused.what(),
-                 "weftio: port null: this process has 64 ports and DMA engines, which is the most; close one first");
+                 "weftio: port null: this process has 64 ports and DMA engines, the maximum; close one first");
     others.pop_back();
     EXPECT_NO_THROW(port::open("null"));
     EXPECT_NO_THROW(port::open("null")) << "one that closes gives its number back";

@@ -27,7 +27,7 @@ TEST(EngineCount, IsRefusedWhereTheDriverHasFewerQueues)
         const error refusal = error_of([&] { port::open("pcap:builtin", {.engines = engines}); });
         EXPECT_EQ(refusal.code(), errc::not_supported);
         EXPECT_THAT(refusal.what(), testing::HasSubstr(fmt::format(
-                                        "engines is {}, and net_pcap has 1 receive and 1 send queues here", engines)));
+                                        "engines is {}, but net_pcap has 1 receive and 1 send queues here", engines)));
     }
 }
 

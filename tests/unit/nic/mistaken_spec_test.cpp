@@ -26,7 +26,7 @@ class PortWord : public testing::TestWithParam<const char*> {};
 
 TEST_P(PortWord, ThatNamesADeviceIsToldToBeOne)
 {
-    EXPECT_THAT(refusal([] { port::open(GetParam()); }), HasSubstr("that names a device; give it to device::open"));
+    EXPECT_THAT(refusal([] { port::open(GetParam()); }), HasSubstr("this is a device; pass it to device::open"));
 }
 INSTANTIATE_TEST_SUITE_P(Form, PortWord, testing::Values("cpu", "opencl", "opencl:1", "cuda:0"));
 
@@ -34,7 +34,7 @@ class DeviceWord : public testing::TestWithParam<const char*> {};
 
 TEST_P(DeviceWord, ThatNamesAPortIsToldToBeOne)
 {
-    EXPECT_THAT(refusal([] { device::open(GetParam()); }), HasSubstr("that names a port; give it to port::open"));
+    EXPECT_THAT(refusal([] { device::open(GetParam()); }), HasSubstr("this is a port; pass it to port::open"));
 }
 INSTANTIATE_TEST_SUITE_P(Form, DeviceWord,
                          testing::Values("iface:eth0", "pcap:builtin", "tap:x", "loopback", "null",
@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Form, DeviceWord,
 TEST(PlainWord, ThatIsAnInterfaceIsAskedFor)
 {
     EXPECT_THAT(refusal([] { port::open("lo"); }),
-                HasSubstr("weftio: port lo: that is an interface; did you mean iface:lo?"));
+                HasSubstr("weftio: port lo: this is an interface; did you mean iface:lo?"));
 }
 
 TEST(PlainWord, ThatIsNothingIsRefusedWithTheInterfacesThereAre)

@@ -22,8 +22,7 @@ TEST_F(MovedObject, IsRefusedAsAQueueOfAFlow)
     for (const flow_action& action : {to, rss}) {
         const error refusal = error_of([&] { (void)flow(port.get(), {}, action); });
         EXPECT_EQ(refusal.code(), errc::invalid_argument);
-        EXPECT_THAT(refusal.what(),
-                    testing::HasSubstr("an eth_rxq that has been moved from; name the one that it was moved to"));
+        EXPECT_THAT(refusal.what(), testing::HasSubstr("a moved-from eth_rxq; name the one that it was moved to"));
     }
 }
 

@@ -179,8 +179,8 @@ TEST_F(MovedQueue, NeedsAnEngineToGoTo)
 {
     eth_rxq in(port.get(), cpu);
     eth_txq out(port.get(), cpu);
-    expect_refusal([&] { in.move_to(3); }, errc::invalid_argument, "eth_rxq: there is no engine 3");
-    expect_refusal([&] { out.move_to(3); }, errc::invalid_argument, "eth_txq: there is no engine 3");
+    expect_refusal([&] { in.move_to(3); }, errc::invalid_argument, "eth_rxq: no engine 3");
+    expect_refusal([&] { out.move_to(3); }, errc::invalid_argument, "eth_txq: no engine 3");
 }
 
 TEST_F(MovedQueue, StaysWhileThePortHoldsFramesOfIt)

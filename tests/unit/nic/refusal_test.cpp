@@ -76,12 +76,14 @@ std::vector<refusal> spec_refusals()
         {"long_interface", "iface:abcdefghijklmnop", errc::invalid_argument, "abcdefghijklmnop", "name one of"},
         {"missing_devargs_interface", "net_af_packet7,iface=nosuch0", errc::not_found, "nosuch0",
          "ip link add nosuch0"},
-        {"no_devargs_interface", "net_af_packet8", errc::invalid_argument, "net_af_packet8", "check the words"},
+        {"no_devargs_interface", "net_af_packet8", errc::invalid_argument, "net_af_packet8",
+         "check the driver's arguments"},
         {"tap_without_name", "tap:", errc::invalid_argument, "tap:", "1 to 15 characters"},
         {"tap_in_use", "tap:lo", errc::in_use, "lo", "choose another name"},
-        {"unknown_driver", "net_nosuch0", errc::not_found, "net_nosuch0", "check the words"},
-        {"unknown_argument", "net_null9,nosuch=1", errc::invalid_argument, "net_null9,nosuch=1", "check the words"},
-        {"missing_pci", "0000:ff:1f.7", errc::not_found, "0000:ff:1f.7", "check the words"},
+        {"unknown_driver", "net_nosuch0", errc::not_found, "net_nosuch0", "check the driver's arguments"},
+        {"unknown_argument", "net_null9,nosuch=1", errc::invalid_argument, "net_null9,nosuch=1",
+         "check the driver's arguments"},
+        {"missing_pci", "0000:ff:1f.7", errc::not_found, "0000:ff:1f.7", "check the driver's arguments"},
     };
 }
 
@@ -157,12 +159,11 @@ TEST(QueueRefusals, NameTheValueAndTheRange)
             error_of([&] { eth_rxq(null, cpu, {.max_packet_bytes = max_bytes}); }),
             {"", "", errc::invalid_argument, fmt::format("max_packet_bytes is {}", max_bytes), "64 to 16384"});
     expect_refusal(error_of([&] { eth_rxq(null, cpu, {.buffers = memory_kind::device}); }),
-                   {"", "", errc::not_supported, "device cpu: it has no copy engine", "take memory_kind::cpu_device"});
-    expect_refusal(
-        error_of([&] { eth_rxq(null, cpu, {.buffers = memory_kind::device_cpu}); }),
-        {"", "", errc::invalid_argument, "buffers is device_cpu", "take memory_kind::cpu_device, or device"});
+                   {"", "", errc::not_supported, "device cpu: no copy engine", "use memory_kind::cpu_device"});
+    expect_refusal(error_of([&] { eth_rxq(null, cpu, {.buffers = memory_kind::device_cpu}); }),
+                   {"", "", errc::invalid_argument, "buffers is device_cpu", "use memory_kind::cpu_device, or device"});
     expect_refusal(error_of([&] { eth_rxq(null, cpu, {.buffers = static_cast<memory_kind>(9)}); }),
-                   {"", "", errc::invalid_argument, "buffers is 9", "take memory_kind::cpu_device"});
+                   {"", "", errc::invalid_argument, "buffers is 9", "use memory_kind::cpu_device"});
 }
 
 TEST(QueueRefusals, LeaveOutTheEndsOfTheRange)
@@ -181,7 +182,7 @@ TEST(FlowRefusals, SayWhatIsWrongWithTheAction)
     expect_refusal(error_of([&] { (void)flow(here, {}, flow_action::to(foreign)); }),
                    {"", "", errc::invalid_argument, "another port", "queue's own port"});
     expect_refusal(error_of([&] { (void)flow(here, {}, flow_action::rss({})); }),
-                   {"", "", errc::invalid_argument, "names no queue", "name at least one"});
+                   {"", "", errc::invalid_argument, "has no queue", "name at least one"});
 }
 
 TEST(FlowRefusals, SayWhatIsWrongWithTheMatch)
@@ -191,12 +192,12 @@ TEST(FlowRefusals, SayWhatIsWrongWithTheMatch)
         return error_of([&] { (void)flow(null, match, flow_action::drop()); });
     };
     expect_refusal(refused({.ipv4_source = ipv4_prefix{{}, 33}}),
-                   {"", "", errc::invalid_argument, "33", "give 0 to 32"});
+                   {"", "", errc::invalid_argument, "33", "set 0 to 32"});
     expect_refusal(refused({.ipv6_source = ipv6_prefix{{}, 129}}),
-                   {"", "", errc::invalid_argument, "129", "give 0 to 128"});
+                   {"", "", errc::invalid_argument, "129", "set 0 to 128"});
     expect_refusal(refused({.source_port = port_range{9, 8}}), {"", "", errc::invalid_argument, "9 to 8", "swap"});
     expect_refusal(refused({.ipv4_source = ipv4_prefix{}, .ipv6_source = ipv6_prefix{}}),
-                   {"", "", errc::invalid_argument, "IPv4 and IPv6", "one rule for each"});
+                   {"", "", errc::invalid_argument, "IPv4 and IPv6", "make two rules"});
     expect_refusal(refused({.vlan = 4096}), {"", "", errc::invalid_argument, "4096", "0 to 4095"});
 }
 
@@ -204,7 +205,7 @@ TEST(RegionRefusals, NeedMemoryThatIsThere)
 {
     port null = port::open("null");
     expect_refusal(error_of([&] { memory_region(null, memory{}); }),
-                   {"", "", errc::invalid_argument, "empty", "register memory that has been allocated"});
+                   {"", "", errc::invalid_argument, "empty", "allocate it first"});
 }
 
 TEST(BufferArrayRefusals, NameTheValues)

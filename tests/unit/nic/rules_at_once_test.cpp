@@ -102,7 +102,7 @@ class RuleList : public testing::Test {
 TEST_F(RuleList, NamesNoNumberOfASingleRule)
 {
     EXPECT_THAT(refused_text(port.get(), {{.action = flow_action::rss({})}}),
-                HasSubstr("weftio: flow: the action names no queue"));
+                HasSubstr("weftio: flow: the action has no queue"));
 }
 
 TEST_F(RuleList, MayBeEmpty)

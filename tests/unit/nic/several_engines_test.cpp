@@ -65,7 +65,7 @@ TEST_F(TwoEngines, RefuseAThird)
          {error_of([&] { eth_rxq(port.get(), cpu, {.engine = 2}); }),
           error_of([&] { eth_txq(port.get(), cpu, {.engine = 2}); }), error_of([&] { port.get().turn(2); })}) {
         EXPECT_EQ(refusal.code(), errc::invalid_argument);
-        EXPECT_THAT(refusal.what(), testing::HasSubstr("there is no engine 2 at port net_ring_test"));
+        EXPECT_THAT(refusal.what(), testing::HasSubstr("no engine 2 at port net_ring_test"));
         EXPECT_THAT(refusal.what(), testing::HasSubstr(", which has 2, counted from 0"));
     }
 }

@@ -262,7 +262,7 @@ TEST_F(Offload, SaysThatTheDriverGoesOnDroppingForARuleThatHasEnded)
     driver.can.ends = false;
     EXPECT_EQ(drop({.ether_type = 0x0800}).where(), by_driver);
     ASSERT_THAT(log.lines, SizeIs(1));
-    EXPECT_THAT(log.lines[0], HasSubstr("goes on dropping"));
+    EXPECT_THAT(log.lines[0], HasSubstr("still drops its packets"));
     EXPECT_THROW(take(udp_to(7)), error);
     const flow apart = take({.ether_type = 0x0806});
     driver.can.ends = true;
@@ -283,7 +283,7 @@ TEST_F(Offload, EndsWithTheDeviceAndCallsNoDriverAfterwards)
     driver.can.ends = false; // the number of the device may be that of another by now
     log_lines log;
     unasked.reset();
-    EXPECT_THAT(log.lines, testing::Not(testing::Contains(HasSubstr("goes on dropping"))));
+    EXPECT_THAT(log.lines, testing::Not(testing::Contains(HasSubstr("still drops its packets"))));
     EXPECT_EQ(echo.hits().packets, 3u);
     EXPECT_EQ(echo.where(), by_engine);
     EXPECT_EQ(drop(udp_to(8)).where(), by_engine);

@@ -67,7 +67,7 @@ TEST(Pattern, IsRefusedWithAReasonWhereADriverMightMatchMore)
         return patterns.why_none;
     };
     EXPECT_THAT(why({.vlan = 0xffff}), testing::HasSubstr("without a VLAN tag"));
-    EXPECT_THAT(why({.ether_type = 0x8100}), testing::HasSubstr("0x8100 is a VLAN tag"));
+    EXPECT_THAT(why({.ether_type = 0x8100}), testing::HasSubstr("0x8100 as a VLAN tag"));
     EXPECT_THAT(why({.ether_type = 0x05ff}), testing::HasSubstr("a length"));
     EXPECT_THAT(why({.ether_type = 0x0806, .ip_protocol = 17}), testing::HasSubstr("0x0806 has an IP header"));
     EXPECT_THAT(why({.source_port = {{1, 2}}}), testing::HasSubstr("the ports 1 to 2"));

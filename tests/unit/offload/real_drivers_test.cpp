@@ -62,7 +62,7 @@ TEST_P(RealDriver, RefusesAndTheEngineDrops)
         const flow drops(port, wanted, flow_action::drop());
         EXPECT_EQ(drops.where(), flow_place::software);
         EXPECT_THAT(log.lines,
-                    Contains(HasSubstr(fmt::format("{} does not: it refuses such a rule: {}", driver, reason))));
+                    Contains(HasSubstr(fmt::format("{} does not: it rejects the rule: {}", driver, reason))));
         EXPECT_TRUE(!interface || ping_leaves(interface));
         EXPECT_TRUE(eventually([&] { return drops.hits().packets >= 3; }));
         const port_counters counters = port.counters();

@@ -82,7 +82,7 @@ TEST(OpenclCacheDeathTest, OnAFullDiskIsNoVerdictOnTheDriver)
 
 TEST(OpenclCacheDeathTest, OfABoundedProcessIsNoVerdictOnTheDriver)
 {
-    expect_no_verdict(true, "files may have 4096 bytes only|cannot be tried here");
+    expect_no_verdict(true, "files are limited to 4096 bytes|cannot be tried here");
 }
 
 } // namespace

@@ -64,10 +64,10 @@ TEST_F(ArrayOptions, AreRefusedWhereTheLastBufferReachesBehindTheRegion)
     const memory_region region(port_, own_);
     EXPECT_NO_THROW(buf_arr(region, cpu_, {.count = 10, .buffer_bytes = 90, .stride_bytes = 100, .offset_bytes = 10}));
     EXPECT_THAT(refused(region, {.count = 10, .buffer_bytes = 90, .stride_bytes = 100, .offset_bytes = 11}),
-                HasSubstr("from byte 11 on"));
+                HasSubstr("at offset 11"));
     EXPECT_THAT(refused(region, {.count = 11, .buffer_bytes = 90, .stride_bytes = 100}), HasSubstr("1000 bytes"));
     EXPECT_THAT(refused(region, {.count = UINT32_MAX, .buffer_bytes = 1, .stride_bytes = UINT32_MAX}),
-                HasSubstr("do not lie within"));
+                HasSubstr("exceed the region"));
     EXPECT_THAT(refused(region, {.count = 1, .buffer_bytes = 1, .domain = protection_domain::make()}),
                 HasSubstr("domain is set"));
     const error thrown = error_of([&] { buf_arr(port_, cpu_, {.count = 1, .buffer_bytes = 1, .offset_bytes = 5}); });

@@ -82,7 +82,7 @@ TEST_F(FileHandles, OfAnotherKindAreRefusedByLaunch)
                     (void)cpu.launch(takes, {.blocks = 1, .lanes = 1},
                                      reinterpret_cast<weftio_dev_file_queue*>(other.handle()));
                 }).what(),
-                HasSubstr("by its first word it is a dma_queue of version 2 and 128 bytes, and the kernel takes a "
+                HasSubstr("it is a dma_queue of version 2 and 128 bytes, the kernel takes a "
                           "file_queue of version 2 and 128 bytes"));
 }
 

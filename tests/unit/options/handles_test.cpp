@@ -192,14 +192,13 @@ TEST_P(Handles, OfAnotherKindOrVersionAreRefusedAtLaunch)
     handles wrong = all;
     wrong.rxq = reinterpret_cast<weftio_dev_eth_rxq*>(all.txq);
     const std::string version = fmt::format("of version {} and 128 bytes", WEFTIO_DEV_ABI_VERSION);
-    refused(
-        fmt::format("argument 1 is no handle that it can use: by its first word it is an eth_txq {0}, and the kernel "
-                    "takes an eth_rxq {0}",
-                    version),
-        wrong);
+    refused(fmt::format("argument 1 has the wrong type: it is an eth_txq {0}, the kernel takes "
+                        "an eth_rxq {0}",
+                        version),
+            wrong);
     wrong = all;
     wrong.txq = copy(all.txq, 0);
-    refused("argument 2 is no handle that it can use: by its first word it is no handle (0x00000000)", wrong);
+    refused("argument 2 has the wrong type: it is not a handle (0x00000000)", wrong);
     wrong = all;
     wrong.dma = copy(all.dma, WEFTIO_DEV_ABI_DMA + 0x10000);
     refused("argument 3", wrong);
@@ -211,11 +210,10 @@ TEST_P(Handles, OfAnotherKindOrVersionAreRefusedAtLaunch)
     refused("argument 5", wrong);
     wrong = all;
     wrong.rdma = reinterpret_cast<weftio_dev_rdma*>(all.recv);
-    refused(
-        fmt::format("argument 6 is no handle that it can use: by its first word it is the receives of an rdma_queue of "
-                    "version {} and 192 bytes, and the kernel takes an rdma_queue {}",
-                    WEFTIO_DEV_ABI_VERSION, version),
-        wrong);
+    refused(fmt::format("argument 6 has the wrong type: it is the receives of an rdma_queue of "
+                        "version {} and 192 bytes, the kernel takes an rdma_queue {}",
+                        WEFTIO_DEV_ABI_VERSION, version),
+            wrong);
     wrong = all;
     wrong.recv = reinterpret_cast<weftio_dev_rdma_recv*>(all.rdma);
     refused("argument 7", wrong);
@@ -271,7 +269,7 @@ TEST_P(Handles, WhereNothingCanBeReadAreRefusedAtLaunch)
                         (void)where().launch(takes_all_kernel(), {.blocks = 1, .lanes = 1}, wrong.rxq, wrong.txq,
                                              wrong.dma, wrong.semaphore, wrong.array, wrong.rdma, wrong.recv);
                     }).what(),
-                    HasSubstr("is no handle: no memory can be read at 0x"));
+                    HasSubstr("is not a handle: memory at 0x"));
 }
 
 INSTANTIATE_TEST_SUITE_P(On, Handles, testing::Values("cpu", "opencl"));

@@ -204,7 +204,7 @@ TEST_F(SlotOptions, AreRefusedWhereSlotsDoNotFitTheRegion)
     eth_rxq_options options{.packets = 64, .max_packet_bytes = 128, .region = &region_};
     EXPECT_NO_THROW(eth_rxq(port_, cpu_, options));
     options.offset_bytes = 1;
-    EXPECT_THAT(refused(options), HasSubstr("from byte 1 on"));
+    EXPECT_THAT(refused(options), HasSubstr("at offset 1"));
     options.offset_bytes = SIZE_MAX;
     EXPECT_THAT(refused(options), HasSubstr("8192 bytes"));
     options.offset_bytes = 0;
@@ -214,7 +214,7 @@ TEST_F(SlotOptions, AreRefusedWhereSlotsDoNotFitTheRegion)
     options.stride_bytes = 127;
     EXPECT_THAT(refused(options), HasSubstr("stride_bytes is 127"));
     options.stride_bytes = UINT32_MAX;
-    EXPECT_THAT(refused(options), HasSubstr("do not lie within"));
+    EXPECT_THAT(refused(options), HasSubstr("exceed the region"));
 }
 
 TEST_F(SlotOptions, AreRefusedThatCannotBeHonored)
@@ -227,7 +227,7 @@ TEST_F(SlotOptions, AreRefusedThatCannotBeHonored)
     EXPECT_THAT(refused({.packets = 131072}), HasSubstr("packets is 131072"));
     EXPECT_THAT(
         refused({.packets = 64, .max_packet_bytes = 64, .domain = protection_domain::make(), .region = &region_}),
-        HasSubstr("beside region"));
+        HasSubstr("together with region"));
 }
 
 } // namespace

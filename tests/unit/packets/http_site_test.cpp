@@ -97,8 +97,8 @@ TEST(HttpFolder, RefusesWhatItCannotHonor)
     folder.file("a", "12345").file("b", "12345");
     const auto listed = [&](std::uint64_t limit) { list_folder(folder.path(), limit); };
     listed(10);
-    EXPECT_THAT(refusal(errc::invalid_argument, [&] { listed(9); }), HasSubstr("more than 9 bytes"));
-    EXPECT_THAT(refusal(errc::not_found, [&] { list_folder(folder.path() / "a", 9); }), HasSubstr("is no folder"));
+    EXPECT_THAT(refusal(errc::invalid_argument, [&] { listed(9); }), HasSubstr("exceed 9 bytes"));
+    EXPECT_THAT(refusal(errc::not_found, [&] { list_folder(folder.path() / "a", 9); }), HasSubstr("not a folder"));
     EXPECT_THAT(refusal(errc::not_found, [&] { list_folder("/no/such/folder", 9); }), HasSubstr("/no/such/folder"));
     fs::resize_file(folder.path() / "a", 1u << 30);
     EXPECT_THAT(refusal(errc::invalid_argument, [&] { listed(~0ull); }), HasSubstr("1 GiB or more"));
@@ -268,7 +268,7 @@ TEST(HttpSite, RefusesNamesOfCountersThatJsonCannotHave)
                             [&] {
                                 made({{two.first}, {two.second}});
                             }),
-                    HasSubstr("one value"));
+                    HasSubstr("already used"));
     EXPECT_THAT(refusal(errc::invalid_argument, [&] { made({{"a.b"}, {"c"}, {"a.d"}}); }), HasSubstr("\"a.d\""));
 }
 

@@ -104,7 +104,7 @@ std::atomic<bool> removed{false};
 const scene exit_in_the_sink("exit_in_the_sink", [] {
     kept_stage = std::make_unique<stage>("net_null_lost");
     weftio::set_log_sink([](weftio::log_level, std::string_view line) {
-        if (line.find("the port has gone") == std::string_view::npos)
+        if (line.find("the port is gone") == std::string_view::npos)
             return;
         while (!removed)
             std::this_thread::sleep_for(1ms);

@@ -74,20 +74,21 @@ TEST_F(RdmaBlobs, SayWhatIsWrongWithThem)
     rdma_address other = address;
     other.bytes[4] = 2;
     EXPECT_THAT(words([&] { (void)rdma_address::of_bytes(other.bytes); }),
-                HasSubstr("rdma_address: it is of version 2, and this library knows version 1"));
+                HasSubstr("rdma_address: it has version 2, this library knows version 1"));
     EXPECT_THAT(words([&] { ends.queue(1).connect(other); }), HasSubstr("version 2"));
-    EXPECT_THAT(words([&] { (void)rdma_address::of_bytes(std::span(address.bytes).first(63)); }),
-                HasSubstr("it has 64 bytes, and there are 63; pass on all that the peer's rdma_queue::address()"));
+    EXPECT_THAT(
+        words([&] { (void)rdma_address::of_bytes(std::span(address.bytes).first(63)); }),
+        HasSubstr("it should have 64 bytes but has 63; pass the complete result of the peer's rdma_queue::address()"));
     EXPECT_THAT(words([&] { (void)rdma_address::of_text(address.text().substr(1)); }),
-                HasSubstr("its text has 128 digits, and there are 127"));
+                HasSubstr("its text should have 128 digits but has 127"));
     EXPECT_THAT(words([&] { (void)rdma_address::of_text("xy" + address.text().substr(2)); }),
-                HasSubstr("\"xy\" at 0, which is no hexadecimal number"));
+                HasSubstr("\"xy\" at 0, not a hexadecimal number"));
     EXPECT_THAT(words([&] { (void)remote_region::of_text(address.text().substr(0, 64)); }),
-                HasSubstr("remote_region: these 32 bytes are none: they do not begin with \"WFRM\""));
+                HasSubstr("remote_region: the 32 bytes are not one: they do not begin with \"WFRM\""));
     EXPECT_THAT(words([&] { ends.queue(1).connect(rdma_address{}); }), HasSubstr("do not begin with \"WFQP\""));
     other = address;
     other.bytes[50] ^= 1;
-    EXPECT_THAT(words([&] { ends.queue(1).connect(other); }), HasSubstr("it was changed on its way"));
+    EXPECT_THAT(words([&] { ends.queue(1).connect(other); }), HasSubstr("it was changed in transit"));
     EXPECT_EQ(ends.queue(1).state(), rdma_state::init);
 }
 
@@ -97,7 +98,7 @@ TEST_F(RdmaBlobs, OfAQueueThatNoLibraryMakesAreRefused)
         rdma::rdma_end_info info = rdma::from_address(address);
         change(info);
         const error thrown = error_of([&] { ends.queue(1).connect(rdma::to_address(info)); });
-        EXPECT_THAT(thrown.what(), HasSubstr("this library makes no such queue pair"));
+        EXPECT_THAT(thrown.what(), HasSubstr("no queue pair of this library has these values"));
     };
     refused([](rdma::rdma_end_info& info) { info.service = static_cast<rdma_service>(2); });
     refused([](rdma::rdma_end_info& info) { info.path_mtu = 1000; });
@@ -111,9 +112,9 @@ TEST_F(RdmaBlobs, OfARegionAreOfWhatAPeerMayUse)
 {
     const memory bytes = ends.where.allocate(4096, memory_kind::cpu_device);
     const memory_region own(ends.ports.get(0), bytes);
-    EXPECT_THAT(error_of([&] { (void)remote_region::of(own); }).what(), HasSubstr("gives a peer no right"));
+    EXPECT_THAT(error_of([&] { (void)remote_region::of(own); }).what(), HasSubstr("grants a peer no rights"));
     EXPECT_THAT(error_of([&] { (void)remote_region::of(ends.memory(0).region, 65536, 1); }).what(),
-                HasSubstr("1 bytes from byte 65536 on are not within the region, which has 65536"));
+                HasSubstr("1 bytes at offset 65536 exceed the region of 65536"));
 }
 
 } // namespace weftio::test

@@ -151,7 +151,7 @@ TEST_F(RdmaDump, SaysWhyItFailedAndWhatWasRefused)
     const rdma_dump asker = a.nic().dump(), refuser = b.nic().dump();
     EXPECT_EQ(asker.state, rdma_state::error);
     EXPECT_THAT(asker.last_error, HasSubstr("entry at position 0 failed: 8 bytes at "));
-    EXPECT_THAT(asker.last_error, HasSubstr(" with key 0x7: the peer refuses the memory"));
+    EXPECT_THAT(asker.last_error, HasSubstr(" with key 0x7: the peer refused access to its memory"));
     EXPECT_NE(asker.last_error_ns, 0u);
     EXPECT_TRUE(asker.refused_by.empty());
     EXPECT_EQ(refuser.state, rdma_state::error);

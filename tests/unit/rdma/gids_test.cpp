@@ -120,7 +120,7 @@ TEST_F(Gids, ThatTheDeviceHasNotAreRefused)
                                                          .min_rnr_timer = std::uint8_t{1}});
     });
     EXPECT_EQ(refused.code(), errc::invalid_argument);
-    EXPECT_THAT(refused.what(), testing::HasSubstr("gid_index is 3, and its rdma_device has 3 addresses"));
+    EXPECT_THAT(refused.what(), testing::HasSubstr("gid_index is 3, but its rdma_device has 3 addresses"));
     EXPECT_EQ(pairs_[0]->state(), rdma_state::init);
 }
 

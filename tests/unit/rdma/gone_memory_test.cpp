@@ -118,35 +118,35 @@ TEST_P(RdmaGone, WhereTheResultOfAnAtomicGoes)
 TEST_P(RdmaGone, UnderAWriteOfThePeer)
 {
     run(WEFTIO_OPCODE_RDMA_WRITE, {theirs.remote_at(5), own_memory.local(0, 5000)}, theirs);
-    expect_ours(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer refuses the memory");
+    expect_ours(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer refused access to its memory");
     expect_theirs(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer's WRITE was refused");
 }
 
 TEST_P(RdmaGone, UnderANumberThatThePeerWrites)
 {
     run(WEFTIO_OPCODE_RDMA_WRITE, {theirs.remote_at(8), own_memory.local(0, 8)}, theirs);
-    expect_ours(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer refuses the memory");
+    expect_ours(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer refused access to its memory");
     expect_theirs(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer's WRITE was refused");
 }
 
 TEST_P(RdmaGone, UnderAReadOfThePeer)
 {
     run(WEFTIO_OPCODE_RDMA_READ, {theirs.remote_at(4096), own_memory.local(8000, 5000)}, theirs);
-    expect_ours(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer refuses the memory");
+    expect_ours(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer refused access to its memory");
     expect_theirs(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer's READ was refused");
 }
 
 TEST_P(RdmaGone, UnderAnAtomicOfThePeer)
 {
     run(WEFTIO_OPCODE_FETCH_ADD, {theirs.remote_at(24), atomic(5), own_memory.local(8000, 8)}, theirs);
-    expect_ours(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer refuses the memory");
+    expect_ours(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer refused access to its memory");
     expect_theirs(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer's fetch-and-add was refused");
 }
 
 TEST_P(RdmaGone, UnderACompareAndSwapOfThePeer)
 {
     run(WEFTIO_OPCODE_COMPARE_SWAP, {theirs.remote_at(24), atomic(5, 0), own_memory.local(8000, 8)}, theirs);
-    expect_ours(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer refuses the memory");
+    expect_ours(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer refused access to its memory");
     expect_theirs(WEFTIO_SYNDROME_REMOTE_ACCESS, "the peer's compare-and-swap was refused");
 }
 
@@ -155,7 +155,7 @@ TEST_P(RdmaGone, UnderAReceive)
     for (unsigned entry = 0; entry < 2; ++entry)
         b.post_receive({peer_memory.local(8000, 100), theirs.local(0, 4096)});
     run(WEFTIO_OPCODE_SEND, {own_memory.local(0, 2000)}, theirs);
-    expect_ours(WEFTIO_SYNDROME_REMOTE_OPERATION, "the peer cannot go on");
+    expect_ours(WEFTIO_SYNDROME_REMOTE_OPERATION, "the peer could not complete");
     expect_theirs(WEFTIO_SYNDROME_LOCAL_PROTECTION, "receive entry at position 1 failed");
 }
 

@@ -77,7 +77,7 @@ TEST_P(RdmaQueue, IsInitThenReadyToSendThenInErrorUntilItIsReset)
         return ends.queue(1).state() == rdma_state::error;
     }));
     EXPECT_EQ(weftio_dev_rdma_recv_status(b()), WEFTIO_DEV_QUEUE_ERROR);
-    EXPECT_THAT(words_of([&] { ends.connect(); }), HasSubstr("connected already; reset it first"));
+    EXPECT_THAT(words_of([&] { ends.connect(); }), HasSubstr("already connected; reset it first"));
     const rdma_address before = ends.queue(0).address();
     ends.queue(0).reset();
     EXPECT_EQ(ends.queue(0).state(), rdma_state::init);
@@ -117,7 +117,7 @@ TEST_P(RdmaQueue, TakesThePathMtuThatThePortHasRoomForAndNoMore)
     const rdma_queue largest(*ends.devices[0], ends.where, {.path_mtu = most});
     EXPECT_EQ(largest.path_mtu(), most);
     EXPECT_THAT(words_of([&] { (void)rdma_queue(*ends.devices[0], ends.where, {.path_mtu = 2 * most}); }),
-                HasSubstr(fmt::format("has room for {}", most)));
+                HasSubstr(fmt::format("allows {}", most)));
 }
 
 TEST_P(RdmaQueue, ExecutesWhatWasEnqueuedBeforeItIsConnected)
@@ -142,7 +142,7 @@ TEST_P(RdmaQueue, TellsBothHostsWhyAPeerWasRefused)
     too_long.address += public_pair::memory_bytes - 7;
     const std::vector<std::pair<weftio_dev_remote, const char*>> cases{
         {no_key, "no memory region has that key"},
-        {too_long, "bytes lie outside the key's memory region"},
+        {too_long, "the address range exceeds the key's memory region"},
         {remote_region::of(readable.region).on_device(), "the key's memory region lacks access::remote_write"}};
     for (const auto& [peer, why] : cases) {
         ends.reset();
@@ -317,7 +317,7 @@ TEST(RdmaQueueFailures, OfAKeyThatCannotBeInvalidatedSaySo)
     const std::uint32_t key = ends.memory(1).region.lkey();
     ASSERT_EQ(weftio_dev_rdma_send_inval(ends.queue(0).handle(), ends.buffer(0), 0, 8, key, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(ends.queue(0).handle(), 0), WEFTIO_DEV_QUEUE_ERROR);
-    EXPECT_THAT(reported.first(1).text, HasSubstr(fmt::format("was to invalidate key {:#x}", key)));
+    EXPECT_THAT(reported.first(1).text, HasSubstr(fmt::format("SEND, which invalidates key {:#x}, was refused", key)));
 }
 
 TEST(RdmaQueueOptions, SayWhatThePeerMayAskFor)
@@ -332,7 +332,7 @@ TEST(RdmaQueueOptions, SayWhatThePeerMayAskFor)
     ASSERT_EQ(weftio_dev_rdma_write_value(rdma, ends.remote(1), 0, 1, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_QUEUE_ERROR);
     EXPECT_EQ(ends.memory(1).copy(), before);
-    EXPECT_THAT(reported.first(1).text, HasSubstr("this queue does not give the peer access::remote_write"));
+    EXPECT_THAT(reported.first(1).text, HasSubstr("the queue's rights lack access::remote_write"));
 }
 
 TEST(RdmaQueueOptions, OfAnUnreliableQueueAllowNoReads)
@@ -349,7 +349,7 @@ TEST(RdmaQueueOptions, OfAnUnreliableQueueAllowNoReads)
     reported_failures reported(ends);
     ASSERT_EQ(weftio_dev_rdma_read(rdma, ends.remote(1), 0, ends.buffer(0), 0, 8, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_QUEUE_ERROR);
-    EXPECT_THAT(reported.first(0).text, HasSubstr("unreliable (UC), which has neither reads nor atomics"));
+    EXPECT_THAT(reported.first(0).text, HasSubstr("an unreliable queue pair (UC) has no READs and no atomics"));
 }
 
 TEST(RdmaQueueOptions, ThatNoQueueHasAreRefusedWithTheirValue)
@@ -364,13 +364,13 @@ TEST(RdmaQueueOptions, ThatNoQueueHasAreRefusedWithTheirValue)
     EXPECT_THAT(refused({.receive_entries = 32}), HasSubstr("receive_entries is 32"));
     EXPECT_THAT(refused({.receive_segments = 3}), HasSubstr("receive_segments is 3"));
     EXPECT_THAT(refused({.receive_segments = 128}), HasSubstr("receive_segments is 128"));
-    EXPECT_THAT(refused({.path_mtu = 1000}), HasSubstr("path_mtu is 1000; it is 256"));
-    EXPECT_THAT(refused({.path_mtu = 4096}), HasSubstr("path_mtu is 4096, and port net_ring_"));
-    EXPECT_THAT(refused({.path_mtu = 4096}), HasSubstr("with its MTU of 1500 has room for 1024"));
+    EXPECT_THAT(refused({.path_mtu = 1000}), HasSubstr("path_mtu is 1000; set 256"));
+    EXPECT_THAT(refused({.path_mtu = 4096}), HasSubstr("path_mtu is 4096, but port net_ring_"));
+    EXPECT_THAT(refused({.path_mtu = 4096}), HasSubstr("with its MTU of 1500 allows 1024"));
     EXPECT_THAT(refused({.rights = access::local_write}), HasSubstr("rights are 0x1"));
-    EXPECT_THAT(refused({.most_reads = 0}), HasSubstr("most_reads is 0; it is 1 to 16"));
+    EXPECT_THAT(refused({.most_reads = 0}), HasSubstr("most_reads is 0; set 1 to 16"));
     EXPECT_THAT(refused({.most_reads = 17}), HasSubstr("most_reads is 17"));
-    EXPECT_THAT(refused({.timeout = 32}), HasSubstr("timeout is 32; it is 0 to 31"));
+    EXPECT_THAT(refused({.timeout = 32}), HasSubstr("timeout is 32; set 0 to 31"));
     EXPECT_THAT(refused({.retry_count = 8}), HasSubstr("retry_count is 8"));
     EXPECT_THAT(refused({.rnr_retry = 8}), HasSubstr("rnr_retry is 8"));
     EXPECT_THAT(refused({.min_rnr_timer = 32}), HasSubstr("min_rnr_timer is 32"));
@@ -386,10 +386,10 @@ TEST(RdmaQueueOptions, ThatDifferAtBothEndsAreRefusedWhenTheyConnect)
     const device cpu = device::open("cpu");
     rdma_queue four(at_four, cpu), six(at_six, cpu), unreliable(at_four, cpu, {.service = rdma_service::unreliable});
     EXPECT_THAT(words_of([&] { four.connect(six.address()); }),
-                HasSubstr("our address 10.0.0.1 is of IPv4, and the peer's fd00::2 is not"));
-    EXPECT_THAT(words_of([&] { six.connect(four.address()); }), HasSubstr("our address fd00::2 is of IPv6"));
+                HasSubstr("our address 10.0.0.1 is IPv4, the peer's fd00::2 is not"));
+    EXPECT_THAT(words_of([&] { six.connect(four.address()); }), HasSubstr("our address fd00::2 is IPv6"));
     EXPECT_THAT(words_of([&] { four.connect(unreliable.address()); }),
-                HasSubstr("it is reliable (RC), and the peer's is unreliable (UC)"));
+                HasSubstr("it is reliable (RC), the peer's is unreliable (UC)"));
     EXPECT_EQ(four.state(), rdma_state::init) << "nothing has changed";
 }
 
@@ -400,11 +400,11 @@ TEST(RdmaDevice, IsAPortWithAnAddressAndAnEngineThatAnswers)
     const auto refused = [](const port& at, const rdma_device_options& options) {
         return words_of([&] { rdma_device(at, options); });
     };
-    EXPECT_THAT(refused(with_thread, {}), HasSubstr("port loopback is given no address"));
+    EXPECT_THAT(refused(with_thread, {}), HasSubstr("port loopback has no address"));
     for (const char* wrong : {"10.0.0", "10.0.0.1/24", "host", "0.0.0.0", "::", "224.0.0.1", "255.255.255.255",
                               "ff02::1", "127.0.0.1", "::1"})
         EXPECT_THAT(refused(with_thread, {.address = wrong}),
-                    HasSubstr(fmt::format("\"{}\" is no address of a host", wrong)));
+                    HasSubstr(fmt::format("\"{}\" is not a host address", wrong)));
     EXPECT_THAT(refused(inline_port, {.address = "10.0.0.1"}), HasSubstr("port null is in inline mode"));
     EXPECT_THAT(refused(with_thread, {.address = "10.0.0.1", .application_turns = true}),
                 HasSubstr("the engine of port loopback has a thread"));

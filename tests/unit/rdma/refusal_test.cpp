@@ -234,7 +234,7 @@ TEST_F(RdmaRefusal, ToInvalidateTheKeyOfARegion)
     ASSERT_TRUE(cqe);
     EXPECT_EQ(weftio_swap64(cqe->timestamp_be) >> 8 & 0xff, static_cast<std::uint8_t>(refusal::not_invalidated));
     const std::string reported = b.reported().text;
-    EXPECT_THAT(reported, testing::HasSubstr("the peer's SEND was refused, which was to invalidate key 0x1234: "));
+    EXPECT_THAT(reported, testing::HasSubstr("the peer's SEND, which invalidates key 0x1234, was refused: "));
 }
 
 TEST_F(RdmaRefusal, EndsBothSidesOfAQueue)
@@ -390,8 +390,8 @@ TEST_F(RdmaRefusal, TellsTheHostWhoseMemoryAndWhy)
                      "region has that key",
                      peer_memory.address())},
         {readable.remote_at(0), "the key's memory region lacks access::remote_write"},
-        {apart.remote_at(0), "of another protection domain"},
-        {peer_memory.remote_at(two_ends::memory_bytes - 7), "bytes lie outside the key's memory region"}};
+        {apart.remote_at(0), "in different protection domains"},
+        {peer_memory.remote_at(two_ends::memory_bytes - 7), "the address range exceeds the key's memory region"}};
     for (const auto& [where, words] : cases) {
         ends.connect();
         run(WEFTIO_OPCODE_RDMA_WRITE, {where, own_memory.local(0, 8)});
@@ -572,7 +572,7 @@ TEST(RdmaPort, RefusesWhatItCannotDo)
         }
     };
     const port capture = port::open("pcap:builtin");
-    refused([&] { fake_pair pair(capture); }, errc::not_supported, "sends nowhere");
+    refused([&] { fake_pair pair(capture); }, errc::not_supported, "cannot send");
     const port several = port::open("null", {.engines = 2});
     refused([&] { fake_pair pair(several); }, errc::not_supported, "has 2 engines");
     two_ends ends(true);
@@ -581,9 +581,9 @@ TEST(RdmaPort, RefusesWhatItCannotDo)
     refused([&] { ends.queue(0).nic().connect(to); }, errc::invalid_argument, "the path MTU is 4096");
     to = ends.connection(0);
     to.retry_count = 8;
-    refused([&] { ends.queue(0).nic().connect(to); }, errc::invalid_argument, "retry_count is 8; it is 7 at most");
+    refused([&] { ends.queue(0).nic().connect(to); }, errc::invalid_argument, "retry_count is 8; set 7 at most");
     ends.connect();
-    refused([&] { ends.connect(); }, errc::invalid_argument, "connected already");
+    refused([&] { ends.connect(); }, errc::invalid_argument, "already connected");
 }
 
 } // namespace weftio::test

@@ -184,7 +184,7 @@ TEST(RdmaTraceFile, IsWrittenWhenItIsAskedForAndHasTheDump)
         if (!of_one_device) {
             const weftio::error thrown = error_of([&] { queue.write_trace(path); });
             EXPECT_EQ(thrown.code(), errc::not_supported);
-            EXPECT_THAT(thrown.what(), HasSubstr("its port keeps no packets; set rdma_device_options::trace"));
+            EXPECT_THAT(thrown.what(), HasSubstr("its port records no packets; set rdma_device_options::trace"));
             EXPECT_FALSE(std::filesystem::exists(path));
             continue;
         }

@@ -222,7 +222,7 @@ std::string words_of(const Queue& queue, const char* kind, std::uint32_t which)
 {
     const std::scoped_lock lock(queue.port->mutex);
     return fmt::format("{} {} on {}{}", kind, queue.own_number, queue.port->spec(),
-                       which == queue.rings ? "" : ": reset or closed since");
+                       which == queue.rings ? "" : ": reset or closed meanwhile");
 }
 
 cable_region::cable_region(std::shared_ptr<cable> of, const nic::region_request& wanted)

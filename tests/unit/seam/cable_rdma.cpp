@@ -39,8 +39,8 @@ cable_completions* cable_pair::queue_of(const nic::completion_target& target) co
 {
     auto* const queue = dynamic_cast<cable_completions*>(target.queue.get());
     if (target.queue && (!queue || &queue->tables != &tables_))
-        throw error(errc::invalid_argument, "weftio: rdma_queue: its completion queue is of another port; make both at "
-                                            "one port");
+        throw error(errc::invalid_argument, "weftio: rdma_queue: its completion queue belongs to another port; create "
+                                            "both at one port");
     return queue;
 }
 
@@ -61,7 +61,7 @@ std::string cable_pair::describe(std::uint32_t ring) const
 {
     const std::scoped_lock lock(tables_.mutex);
     return fmt::format("rdma_queue {} on {}{}", number_, port_->spec(),
-                       ring == ring_number_ ? "" : ": reset or closed since");
+                       ring == ring_number_ ? "" : ": reset or closed meanwhile");
 }
 
 void cable_pair::close() noexcept
@@ -101,7 +101,7 @@ void require_sound(const nic::rdma_connection& to)
         throw error(errc::not_supported, "weftio: rdma_queue: this NIC has reliable connections only");
     if (!std::has_single_bit(to.path_mtu) || to.path_mtu < 256 || to.path_mtu > 1024)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_queue: the path MTU is {}; it is 256, 512 or 1024", to.path_mtu));
+                    fmt::format("weftio: rdma_queue: the path MTU is {}; set 256, 512 or 1024", to.path_mtu));
 }
 
 } // namespace
@@ -112,7 +112,7 @@ void cable_pair::connect(const nic::rdma_connection& to)
     const std::scoped_lock lock(tables_.mutex);
     if (state_ != rdma_state::init)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_queue {}: it is connected already; reset it first", number_));
+                    fmt::format("weftio: rdma_queue {}: it is already connected; reset it first", number_));
     to_ = to;
     state_ = rdma_state::ready_to_send;
     read_doorbell_record();

@@ -42,7 +42,8 @@ TEST_F(CaptureInUse, IsNotWrittenByTwoPortsByWhateverPath)
         std::filesystem::create_hard_link(out, hard);
         some.run(100, 10);
         for (const std::string& path : {out, symbolic, hard, folder / "../" + out.substr(out.find("weftio_test"))})
-            expect_refusal("pcap:tx=" + path, errc::in_use, path + " is being written by a port of this process");
+            expect_refusal("pcap:tx=" + path, errc::in_use,
+                           path + " is already being written by a port of this process");
         EXPECT_EQ(std::filesystem::file_size(out), 24u + 10 * 116);
     }
     port::open("pcap:tx=" + symbolic);
@@ -66,7 +67,7 @@ TEST_F(CaptureInUse, IsNotReadWhileItIsWritten)
     {
         const port writes = port::open("pcap:tx=" + out);
         expect_refusal("pcap:" + out, errc::in_use,
-                       "is being written by a port of this process; close that port first");
+                       "is already being written by a port of this process; close that port first");
     }
     port::open("pcap:" + out);
 }
@@ -75,8 +76,8 @@ TEST_F(CaptureInUse, ThatIsAPipeIsRefusedWhileNobodyReadsIt)
 {
     const std::string pipe = folder / "pipe";
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-    expect_refusal("pcap:" + pipe, errc::invalid_argument, "is no regular file");
-    expect_refusal("pcap:tx=" + pipe, errc::invalid_argument, "is a pipe that nobody reads; start its reader first");
+    expect_refusal("pcap:" + pipe, errc::invalid_argument, "is not a regular file");
+    expect_refusal("pcap:tx=" + pipe, errc::invalid_argument, "is a pipe without a reader; start its reader first");
     const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     {
         sends some("pcap:tx=" + pipe);

@@ -62,7 +62,7 @@ TEST(FlowMatch, RefusesAPrefixLongerThanItsAddress)
 {
     EXPECT_THAT(refusal({.ipv4_source = {{{}, 33}}}), HasSubstr("ipv4_source: prefix length 33"));
     EXPECT_THAT(refusal({.ipv4_destination = {{{}, 128}}}), HasSubstr("ipv4_destination: prefix length 128"));
-    EXPECT_THAT(refusal({.ipv6_source = {{{}, 129}}}), HasSubstr("give 0 to 128"));
+    EXPECT_THAT(refusal({.ipv6_source = {{{}, 129}}}), HasSubstr("set 0 to 128"));
     EXPECT_THAT(refusal({.ipv6_destination = {{{}, 255}}}), HasSubstr("ipv6_destination: prefix length 255"));
 }
 
@@ -102,8 +102,8 @@ TEST(FlowAction, AcceptsADropWithoutQueues)
 
 TEST(FlowAction, RefusesNoQueueAndNullQueues)
 {
-    EXPECT_THAT(refusal(flow_action{flow_action::kind::queue, {}}), HasSubstr("names no queue"));
-    EXPECT_THAT(refusal(flow_action::rss({})), HasSubstr("names no queue"));
+    EXPECT_THAT(refusal(flow_action{flow_action::kind::queue, {}}), HasSubstr("has no queue"));
+    EXPECT_THAT(refusal(flow_action::rss({})), HasSubstr("has no queue"));
     EXPECT_THAT(refusal(flow_action::rss({nullptr})), HasSubstr("null queue"));
 }
 
@@ -111,7 +111,7 @@ TEST(FlowAction, RefusesMoreQueuesThanItsKindTakes)
 {
     const std::vector<const weftio::eth_rxq*> two(2);
     const std::vector<const weftio::eth_rxq*> many(129);
-    EXPECT_THAT(refusal(flow_action{flow_action::kind::queue, two}), HasSubstr("names 2 queues"));
+    EXPECT_THAT(refusal(flow_action{flow_action::kind::queue, two}), HasSubstr("has 2 queues"));
     EXPECT_THAT(refusal(flow_action{flow_action::kind::drop, two}), HasSubstr("at most 0"));
     EXPECT_THAT(refusal(flow_action::rss(many)), HasSubstr("at most 128"));
 }

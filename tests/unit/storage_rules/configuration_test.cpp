@@ -86,7 +86,8 @@ TEST(Configuration, NamesNvidiasLibraryByItsFullPath)
 {
     EXPECT_EQ(parse_configuration(R"({"weftio": {"cufile_library": "/opt/libcufile.so.0"}})", "c").cufile_library,
               "/opt/libcufile.so.0");
-    EXPECT_THAT(mistakes_in(R"({"weftio": {"cufile_library": "libcufile.so.0"}})"), HasSubstr("is no full path"));
+    EXPECT_THAT(mistakes_in(R"({"weftio": {"cufile_library": "libcufile.so.0"}})"),
+                HasSubstr("is not an absolute path"));
 }
 
 TEST(Configuration, KnowsFileSystemsByTheNamesOfMountsAndOfTheVendor)
@@ -133,9 +134,8 @@ TEST(Configuration, TellsUnknownKeysWithTheirLineAndGoesOn)
     ASSERT_EQ(made.remarks.size(), 4u);
     EXPECT_THAT(made.remarks[0].text, HasSubstr("weftio: cufile.json:2: propertys: unknown key; it has no effect"));
     EXPECT_EQ(made.remarks[1].text, "weftio: cufile.json:4: properties.use_pol_mode: unknown key; it has no effect");
-    EXPECT_EQ(
-        made.remarks[2].text,
-        "weftio: cufile.json:5: properties.use_poll_mode: has no effect on engines of files: no kernel driver polls");
+    EXPECT_EQ(made.remarks[2].text,
+              "weftio: cufile.json:5: properties.use_poll_mode: has no effect on file engines: no kernel driver polls");
     EXPECT_THAT(made.remarks[3].text, HasSubstr("cufile.json:6: fs.nfs.weka: unknown key"));
     EXPECT_TRUE(made.remarks[3].unknown);
 }
@@ -144,9 +144,8 @@ TEST(Configuration, TellsKnownKeysThatHaveNoEffect)
 {
     const configuration made = parse_configuration(R"({"profile": {"nvtx": true, "cufile_stats": 3}})", "cufile.json");
     ASSERT_EQ(made.remarks.size(), 1u);
-    EXPECT_EQ(
-        made.remarks[0].text,
-        "weftio: cufile.json:1: profile.nvtx: has no effect on engines of files: no marks for profilers are made");
+    EXPECT_EQ(made.remarks[0].text,
+              "weftio: cufile.json:1: profile.nvtx: has no effect on file engines: Weftio emits no profiler marks");
     EXPECT_FALSE(made.remarks[0].unknown);
     EXPECT_EQ(made.statistics_level, 3u);
 }
@@ -157,14 +156,13 @@ TEST(Configuration, TellsEachWrongValue)
         mistakes_in("{\"properties\": {\n\"allow_compat_mode\": 1,\n\"max_direct_io_size_kb\": "
                     "6,\n\"max_device_cache_size_kb\": -4,\n\"rdma_dev_addr_list\": [\"10.0.0\"]}}");
     EXPECT_EQ(message,
-              "weftio: cufile.json:2: properties.allow_compat_mode: a whole number where true or false should "
-              "stand\n"
+              "weftio: cufile.json:2: properties.allow_compat_mode: a whole number instead of true or false\n"
               "weftio: cufile.json:3: properties.max_direct_io_size_kb: 6 is not a multiple of 4 from 4 to "
               "1048576\n"
               "weftio: cufile.json:4: properties.max_device_cache_size_kb: -4 is not a multiple of 4 from 0 to "
               "1099511627776\n"
-              "weftio: cufile.json:5: properties.rdma_dev_addr_list: \"10.0.0\" is no IP address; name the "
-              "storage NIC as \"192.168.0.12\" or \"fd00::12\"");
+              "weftio: cufile.json:5: properties.rdma_dev_addr_list: \"10.0.0\" is not an IP address; write the "
+              "storage NIC's as \"192.168.0.12\" or \"fd00::12\"");
 }
 
 struct refused {
@@ -183,29 +181,29 @@ INSTANTIATE_TEST_SUITE_P(
     All, RefusedConfiguration,
     ::testing::Values(
         refused{"", "cufile.json:1: not JSON"}, refused{"{\n\"a\": }", "cufile.json:2: not JSON"},
-        refused{"[1]", "cufile.json:1: a list where the sections should stand"},
-        refused{"{\"fs\": {}, \n\"fs\": {}}", "cufile.json:2: not JSON: \"fs\" is there twice, first in line 1"},
-        refused{R"({"logging": {"level": "LOUD"}})", "\"LOUD\" is no level; name one of ERROR, WARN"},
-        refused{R"({"logging": 3})", "logging: a whole number where a section should stand"},
-        refused{R"({"properties": {"rdma_dynamic_routing_order": ["GPU"]}})", "\"GPU\" is no policy"},
-        refused{R"({"properties": {"rdma_dynamic_routing_order": ["P2P", "P2P"]}})", "P2P is there twice"},
+        refused{"[1]", "cufile.json:1: a list instead of an object with sections"},
+        refused{"{\"fs\": {}, \n\"fs\": {}}", "cufile.json:2: not JSON: \"fs\" is defined twice, first in line 1"},
+        refused{R"({"logging": {"level": "LOUD"}})", "\"LOUD\" is not a level; use ERROR, WARN"},
+        refused{R"({"logging": 3})", "logging: a whole number instead of a section"},
+        refused{R"({"properties": {"rdma_dynamic_routing_order": ["GPU"]}})", "\"GPU\" is not a policy"},
+        refused{R"({"properties": {"rdma_dynamic_routing_order": ["P2P", "P2P"]}})", "P2P is listed twice"},
         refused{R"({"properties": {"rdma_dynamic_routing_order": []}})", "the list is empty"},
         refused{R"({"properties": {"posix_pool_slab_count": [1]}})", "3 sizes, but posix_pool_slab_count has 1"},
         refused{R"({"properties": {"posix_pool_slab_size_kb": [8, 4, 12]}})", "the sizes must ascend"},
         refused{R"({"properties": {"posix_pool_slab_size_kb": [5]}})", "a multiple of 4"},
-        refused{R"({"properties": {"poll_mode_max_size_kb": 4.5}})", "a number with a fraction where a whole number"},
-        refused{R"({"profile": {"cufile_stats": 9223372036854775808}})",
-                "9223372036854775808 is far beyond any number"},
-        refused{R"({"profile": {"cufile_stats": -99999999999999999999}})", "-99999999999999999999 is far beyond"},
+        refused{R"({"properties": {"poll_mode_max_size_kb": 4.5}})",
+                "a number with a fraction instead of a whole number"},
+        refused{R"({"profile": {"cufile_stats": 9223372036854775808}})", "9223372036854775808 is out of range"},
+        refused{R"({"profile": {"cufile_stats": -99999999999999999999}})", "-99999999999999999999 is out of range"},
         refused{R"({"profile": {"nvtx": 0}, "logging": {"level": 18446744073709551616}})",
-                "a whole number beyond 64 bits where a text should stand"},
-        refused{R"({"fs": {"a\u001b[2J\n": 1}})", "fs.a\\x1b[2J\\n: a whole number where a section should stand"},
-        refused{R"({"properties": {"rdma_dev_addr_list": ["1.2.3.4\u0000x"]}})", "is no IP address"},
+                "a whole number beyond 64 bits instead of a text"},
+        refused{R"({"fs": {"a\u001b[2J\n": 1}})", "fs.a\\x1b[2J\\n: a whole number instead of a section"},
+        refused{R"({"properties": {"rdma_dev_addr_list": ["1.2.3.4\u0000x"]}})", "is not an IP address"},
         refused{R"({"fs": {"nfs": {"posix_gds_min_kb": 3}}})", "3 is not a multiple of 4 from 0 to 1048576"},
         refused{R"({"fs": {"nfs": {"mount_table": {"mnt": {}}}}})", "not a mount point"},
-        refused{R"({"fs": {"nfs": {"mount_table": {"/a": {}, "/a/": {}}}}})", "the mount point is there twice"},
-        refused{R"({"fs": {"weka": {"rdma_write_support": "yes"}}})", "a text where true or false should stand"},
-        refused{R"({"properties": {"rdma_dev_addr_list": ["::1", "0::1"]}})", "0::1 is there twice"}));
+        refused{R"({"fs": {"nfs": {"mount_table": {"/a": {}, "/a/": {}}}}})", "the mount point is listed twice"},
+        refused{R"({"fs": {"weka": {"rdma_write_support": "yes"}}})", "a text instead of true or false"},
+        refused{R"({"properties": {"rdma_dev_addr_list": ["::1", "0::1"]}})", "0::1 is listed twice"}));
 
 TEST(Configuration, ItsRemarksSteerNoTerminal)
 {

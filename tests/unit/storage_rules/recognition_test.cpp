@@ -177,9 +177,9 @@ TEST_F(Recognition, NvidiaFsWantsItsModuleAndAFileSystemThatItKnows)
     EXPECT_EQ(missing_for_nvidia_fs(), "nothing");
     EXPECT_EQ(read_system(machine_.root()).nvidia_fs, "2.24");
     EXPECT_EQ(missing_for_nvidia_fs("/data/fast"), "nothing");
-    EXPECT_EQ(missing_for_nvidia_fs("/data/a share"), "file system that nvidia-fs knows: nfs4");
-    EXPECT_EQ(missing_for_nvidia_fs("/loop"), "file system that nvidia-fs knows: ext4") << "data=writeback";
-    EXPECT_EQ(missing_for_nvidia_fs("/tmp"), "file system that nvidia-fs knows: tmpfs");
+    EXPECT_EQ(missing_for_nvidia_fs("/data/a share"), "file system that nvidia-fs supports: nfs4");
+    EXPECT_EQ(missing_for_nvidia_fs("/loop"), "file system that nvidia-fs supports: ext4") << "data=writeback";
+    EXPECT_EQ(missing_for_nvidia_fs("/tmp"), "file system that nvidia-fs supports: tmpfs");
 }
 
 TEST_F(Recognition, RulesForHostMemoryTakeUringThenPosix)
@@ -202,8 +202,8 @@ TEST_F(Recognition, RulesForMemoryOfAGpuNameWhatDirectLacks)
     const rules made(read_system(machine_.root()), place("/"), {}, {.device_memory = true});
     EXPECT_EQ(made.all()[0].why,
               "PCI P2PDMA: static BAR1 missing (not set); nvidia-fs: nvidia-fs.ko missing (not loaded); dma-buf: "
-              "io_uring reads into dma-buf missing (no kernel release has them)");
-    EXPECT_EQ(made.all()[1].why, "NVIDIA's library was not asked for");
+              "io_uring reads into dma-buf missing (in no kernel release)");
+    EXPECT_EQ(made.all()[1].why, "NVIDIA's library was not requested");
     EXPECT_EQ(made.chosen()->way, file_way::uring);
 }
 
@@ -213,7 +213,7 @@ TEST_F(Recognition, RulesObeyTheConfiguration)
     const way_conditions gpu{.device_memory = true, .vendor_library = true};
     configuration by;
     EXPECT_EQ(rules(system, place("/"), by, gpu).chosen()->way, file_way::cufile);
-    EXPECT_THAT(rules(system, place("/"), by, gpu).all()[0].why, HasSubstr("all requirements are met, and this build"));
+    EXPECT_THAT(rules(system, place("/"), by, gpu).all()[0].why, HasSubstr("all requirements are met, but this build"));
     by.force_compat_mode = true;
     EXPECT_EQ(rules(system, place("/"), by, gpu).chosen()->way, file_way::posix);
     EXPECT_EQ(rules(system, place("/"), by, {}).chosen()->way, file_way::posix) << "host memory";
@@ -222,11 +222,11 @@ TEST_F(Recognition, RulesObeyTheConfiguration)
     EXPECT_EQ(rules(system, place("/"), by, {}).chosen()->way, file_way::posix) << "host memory";
     by = {};
     by.denied_file_systems = {"ext4"};
-    EXPECT_EQ(rules(system, place("/"), by, gpu).all()[0].why, "the configuration's denylist has this mount");
-    EXPECT_EQ(rules(system, place("/"), by, gpu).all()[1].why, "the configuration's denylist has this mount");
+    EXPECT_EQ(rules(system, place("/"), by, gpu).all()[0].why, "the configuration's denylist lists this mount");
+    EXPECT_EQ(rules(system, place("/"), by, gpu).all()[1].why, "the configuration's denylist lists this mount");
     by.denied_file_systems.clear();
     by.denied_mounts = {"/data"};
-    EXPECT_EQ(rules(system, place("/data"), by, gpu).all()[0].why, "the configuration's denylist has this mount");
+    EXPECT_EQ(rules(system, place("/data"), by, gpu).all()[0].why, "the configuration's denylist lists this mount");
     EXPECT_EQ(rules(system, place("/data"), by, {.device_memory = true, .managed_memory = true}).all()[0].why,
               "managed memory migrates");
 }

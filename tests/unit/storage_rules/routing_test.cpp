@@ -86,7 +86,7 @@ TEST_P(DirectRoute, IsJudgedByTheTreesAndTheConfiguration)
     EXPECT_EQ(judged.why, it.why);
     const direct_judgment large = judge_direct(in, made, gpu, (256 << 20) + 1, 256 << 20);
     EXPECT_EQ(large.fall, file_fall::above_bar1) << "whatever the route";
-    EXPECT_THAT(large.why, HasSubstr("268435457 bytes are more than the 268435456 that PCIe shows of gpu"));
+    EXPECT_THAT(large.why, HasSubstr("268435457 bytes exceed the 268435456 bytes of gpu"));
     EXPECT_EQ(judge_direct(in, made, gpu, 256 << 20, 256 << 20).fall, it.fall) << "all of BAR1";
     EXPECT_EQ(judge_direct(in, made, gpu, ~0ull, 0).fall, it.fall) << "a BAR1 that is unknown";
 }
@@ -112,10 +112,9 @@ INSTANTIATE_TEST_SUITE_P(
                    file_fall::better_staged,
                    "nvme0n1 and gpu2 are below different ports of one root complex"},
         direct_row{
-            "ByNvlink", "mlx5_0", "gpu2", true, {}, file_fall::better_staged, "the route stages, by GPU_MEM_NVLINKS"},
-        direct_row{"ByHost", "nvme0n1", "gpu2", true, {}, file_fall::better_staged, "the route stages, by SYS_MEM"},
-        direct_row{
-            "P2pAskedFor", "nvme0n1", "gpu2", true, {p2p}, file_fall::none, "P2P is what the configuration asks for"}),
+            "ByNvlink", "mlx5_0", "gpu2", true, {}, file_fall::better_staged, "the route stages by GPU_MEM_NVLINKS"},
+        direct_row{"ByHost", "nvme0n1", "gpu2", true, {}, file_fall::better_staged, "the route stages by SYS_MEM"},
+        direct_row{"P2pAskedFor", "nvme0n1", "gpu2", true, {p2p}, file_fall::none, "the configuration selects P2P"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(DirectRoutes, OfAnUnknownDeviceIsNotJudged)
@@ -123,7 +122,7 @@ TEST(DirectRoutes, OfAnUnknownDeviceIsNotJudged)
     const topology in = parse_topology(trees, "recorded");
     const direct_judgment judged = judge_direct(in, route{}, in.find("gpu0").value(), 1 << 30, 1 << 20);
     EXPECT_EQ(judged.fall, file_fall::none);
-    EXPECT_EQ(judged.why, "no storage device on PCIe is known");
+    EXPECT_EQ(judged.why, "no known storage device on PCIe");
 }
 
 TEST(Bar1, IsTheLargestOfTheBars)

@@ -92,16 +92,16 @@ TEST(Topology, TellsTheLineThatItDoesNotUnderstand)
         std::string text, why;
     };
     for (const auto& [text, why] :
-         {refused{"cpu 0", "f:1: cpu: begins no line"}, refused{"root", "f:1: root: has no name"},
-          refused{"# two\n\ngpu g", "f:3: gpu: stands at the wrong depth"},
-          refused{"root a\n    gpu g", "f:2: gpu: stands at the wrong depth"},
-          refused{"root a\n   gpu g", "f:2: gpu: stands at the wrong depth"},
-          refused{"root a\nroot a", "f:2: a: is there twice"},
-          refused{"root a\n  gpu g\n    nic n", "f:3: n: stands below a device"},
+         {refused{"cpu 0", "f:1: cpu: is unknown"}, refused{"root", "f:1: root: has no name"},
+          refused{"# two\n\ngpu g", "f:3: gpu: has the wrong indentation"},
+          refused{"root a\n    gpu g", "f:2: gpu: has the wrong indentation"},
+          refused{"root a\n   gpu g", "f:2: gpu: has the wrong indentation"},
+          refused{"root a\nroot a", "f:2: a: is defined twice"},
+          refused{"root a\n  gpu g\n    nic n", "f:3: n: is below a device"},
           refused{"root a numa x", "f:1: numa x: write pci ADDRESS"}, refused{"root a numa", "f:1: numa: has no value"},
-          refused{"root a\n  nic n\nnvlink n n", "f:3: n: is no GPU"},
-          refused{"root a\n  gpu g\nnvlink g g", "f:3: nvlink: names two different GPUs"},
-          refused{"root a\n  gpu g\nnvlink g", "f:3: nvlink: names two different GPUs"}})
+          refused{"root a\n  nic n\nnvlink n n", "f:3: n: is not a GPU"},
+          refused{"root a\n  gpu g\nnvlink g g", "f:3: nvlink: needs two different GPUs"},
+          refused{"root a\n  gpu g\nnvlink g", "f:3: nvlink: needs two different GPUs"}})
         try {
             parse_topology(text, "f");
             ADD_FAILURE() << text;
@@ -162,7 +162,7 @@ TEST(Topology, TellsWhyNvlinksAreUnknown)
         ::dlclose(library);
         GTEST_SKIP() << "NVIDIA's driver is here";
     }
-    EXPECT_EQ(why, "libnvidia-ml.so.1 does not open");
+    EXPECT_EQ(why, "libnvidia-ml.so.1 cannot be loaded");
     EXPECT_EQ(to_text(in), two_sockets);
     topology one = parse_topology("root a\n  gpu g\n", "one");
     EXPECT_EQ(add_nvlinks(one), "") << "one GPU has no links to others";

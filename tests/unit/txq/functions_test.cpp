@@ -342,7 +342,7 @@ TEST(SendQueue, RefusesWhatCannotBeHonoured)
             << entries;
     error refused = error_of([&] { eth_txq(port.get(), cpu, {.clock = "tai"}); });
     EXPECT_EQ(refused.code(), errc::invalid_argument);
-    EXPECT_NE(std::string(refused.what()).find("clock \"tai\" is not the port's; this port schedules by \"utc\""),
+    EXPECT_NE(std::string(refused.what()).find("clock \"tai\" is not the port's clock; this port schedules by \"utc\""),
               std::string::npos);
     EXPECT_EQ(eth_txq(port.get(), cpu, {.entries = 32768}).clock_name(), "utc");
 }

@@ -218,7 +218,7 @@ TEST_F(Pull, ADeviceThatFailsFailsTheQueueAndNoOther)
     progress.progress();
     ASSERT_EQ(failures.size(), 1u);
     EXPECT_EQ(failures[0].position, 1u);
-    EXPECT_THAT(failures[0].text, HasSubstr("the device whose memory was to be copied, or sent from, has failed"));
+    EXPECT_THAT(failures[0].text, HasSubstr("a copy to or from the device's memory failed"));
     its.append(send_entry({ethernet_segments(), {host_piece(60, 0)}}));
     its.push();
     EXPECT_EQ(port.send_all().size(), 1u);
@@ -319,7 +319,7 @@ TEST_F(Pull, PiecesOfTwoDevicesAreRefused)
         progress.progress();
     }
     ASSERT_EQ(failures.size(), 1u);
-    EXPECT_THAT(failures[0].text, HasSubstr("pieces of the frame lie in memory of several devices"));
+    EXPECT_THAT(failures[0].text, HasSubstr("the frame has segments on several devices"));
     other->copies->fail();
 }
 
@@ -328,7 +328,7 @@ TEST_F(Pull, WhatIsNoMemoryOfTheRegionIsRefused)
     push({send_entry({ethernet_segments(), {gpu_piece(100, room - 99)}})});
     progress.progress();
     ASSERT_EQ(failures.size(), 1u);
-    EXPECT_THAT(failures[0].text, HasSubstr("bytes lie outside the key's memory region"));
+    EXPECT_THAT(failures[0].text, HasSubstr("the address range exceeds the key's memory region"));
     EXPECT_EQ(copies.copies.size(), 0u);
 }
 

@@ -79,66 +79,67 @@ const refusal_case refusals[] = {
     {"KeyOfAnEarlierGeneration", [](const two_queues& at) { return at.from_region(0, 60, at.long_region.lkey() ^ 1); },
      0x04, "no memory region has that key"},
     {"KeyOfAnotherDomain", [](const two_queues& at) { return at.from_region(0, 60, at.foreign_region.lkey()); }, 0x04,
-     "the key's memory region is of another protection domain than the queue"},
+     "the key's memory region and the queue are in different protection domains"},
     {"KeyOfAnotherDomainInPieces",
      [](const two_queues& at) {
          entry_words entry = at.from_region(0, 60);
          entry.push_back(at.from_region(60, 60, at.foreign_region.lkey())[2]);
          return resized(entry, 4);
      },
-     0x04, "the key's memory region is of another protection domain than the queue"},
+     0x04, "the key's memory region and the queue are in different protection domains"},
     {"InFrontOfTheRegion", [](const two_queues& at) { return at.from_region(~std::uint64_t{0}, 60); }, 0x04,
-     "outside the key's memory region"},
+     "the address range exceeds the key's memory region"},
     {"AcrossTheEndOfTheRegion", [](const two_queues& at) { return at.from_region(8192 - 59, 60); }, 0x04,
-     "outside the key's memory region"},
+     "the address range exceeds the key's memory region"},
     {"AddressThatWrapsRound", [](const two_queues& at) { return at.from_region(0x8000'0000'0000'0000u, 60); }, 0x04,
-     "outside the key's memory region"},
+     "the address range exceeds the key's memory region"},
     {"CountOfZeroIsTwoToThe31", [](const two_queues& at) { return at.from_region(0, 0); }, 0x04,
-     "outside the key's memory region"},
-    {"NoSegments", [](const two_queues&) { return send_entry({ethernet_segments()}); }, 0x02, "a frame of no bytes"},
+     "the address range exceeds the key's memory region"},
+    {"NoSegments", [](const two_queues&) { return send_entry({ethernet_segments()}); }, 0x02, "the frame has 0 bytes"},
     {"InlineOfNoBytes",
      [](const two_queues&) {
          return send_entry({ethernet_segments(), inline_data({})});
      },
-     0x02, "a frame of no bytes"},
+     0x02, "the frame has 0 bytes"},
     {"UnknownOpcode", [](const two_queues&) { return entry_words{control(0x2d, 1)}; }, 0x02, "unknown opcode"},
     {"RdmaWrite", [](const two_queues&) { return entry_words{control(0x08, 1)}; }, 0x02, "unknown opcode"},
     {"WaitOnData", [](const two_queues&) { return entry_words{control(WEFTIO_OPCODE_WAIT | 1 << 8, 1)}; }, 0x02,
      "unknown opcode"},
-    {"WrongIndex", [](const two_queues& at) { return at.good(1); }, 0x02, "carries another index", 2},
-    {"IndexOfTheLastTimeRound", [](const two_queues& at) { return at.good(1); }, 0x02, "carries another index", 1 - 64},
+    {"WrongIndex", [](const two_queues& at) { return at.good(1); }, 0x02, "the entry has a wrong index", 2},
+    {"IndexOfTheLastTimeRound", [](const two_queues& at) { return at.good(1); }, 0x02, "the entry has a wrong index",
+     1 - 64},
     {"WrongQueue",
      [](const two_queues& at) {
          entry_words entry = at.good(1);
          entry[0][1] |= weftio_swap32(0x800000u << 8);
          return entry;
      },
-     0x02, "another queue's number"},
-    {"SizeOfZero", [](const two_queues& at) { return resized(at.good(1), 0); }, 0x02, "size does not fit"},
-    {"SizeOf61", [](const two_queues& at) { return resized(at.good(1), 61); }, 0x02, "size does not fit"},
+     0x02, "the entry has the number of another queue"},
+    {"SizeOfZero", [](const two_queues& at) { return resized(at.good(1), 0); }, 0x02, "size does not match"},
+    {"SizeOf61", [](const two_queues& at) { return resized(at.good(1), 61); }, 0x02, "size does not match"},
     {"SizeBeyondWhatWasCommitted", [](const two_queues& at) { return resized(at.good(1), 16); }, 0x02,
-     "size does not fit"},
+     "size does not match"},
     {"SendOfOneSegment", [](const two_queues&) { return entry_words{control(WEFTIO_OPCODE_SEND, 1)}; }, 0x02,
-     "size does not fit"},
+     "size does not match"},
     {"InlineBeyondTheEntry",
      [](const two_queues&) {
          entry_words entry = send_entry({ethernet_segments(), inline_data(bytes(28))});
          entry[2][0] = weftio_swap32(WEFTIO_INLINE_SEGMENT | 29);
          return entry;
      },
-     0x02, "size does not fit"},
+     0x02, "size does not match"},
     {"InsertedVlan",
      [](const two_queues& at) {
          entry_words entry = at.good(1);
          entry[1][3] = weftio_swap32(0x80000001);
          return entry;
      },
-     0x02, "a segment that this opcode does not take"},
-    {"WaitOfTheWrongSize", [](const two_queues&) { return resized(wait_entry(1), 2); }, 0x02, "size does not fit"},
+     0x02, "a segment that its opcode does not accept"},
+    {"WaitOfTheWrongSize", [](const two_queues&) { return resized(wait_entry(1), 2); }, 0x02, "size does not match"},
     {"WaitForAnotherCondition", [](const two_queues&) { return wait_entry(eth_txq::timestamp(utc_now_ns()), 4); }, 0x02,
-     "a wait with a condition"},
+     "the wait has an unknown condition or an invalid value"},
     {"WaitForSecondsThatAreNone", [](const two_queues&) { return wait_entry(std::uint64_t{1} << 32 | 1'000'000'000); },
-     0x02, "a wait with a condition"},
+     0x02, "the wait has an unknown condition or an invalid value"},
     {"WaitBeyondTheHorizon",
      [](const two_queues&) { return wait_entry(eth_txq::timestamp(utc_now_ns() + 3600'000'000'000)); }, 0x02,
      "beyond the queue's horizon"},

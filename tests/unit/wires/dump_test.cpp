@@ -219,10 +219,10 @@ TEST_F(Dump, RefusesWhatCannotBeWritten)
             EXPECT_THAT(refusal.what(), HasSubstr(words));
         }
     };
-    refused(folder(), errc::invalid_argument, "which is no file; name a file");
+    refused(folder(), errc::invalid_argument, "not a file; name a file");
     refused(folder() + "/no/file", errc::not_found, "cannot write " + folder() + "/no/file: No such file");
     ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
-    refused(file(), errc::invalid_argument, "a pipe that nobody reads; start its reader first");
+    refused(file(), errc::invalid_argument, "a pipe without a reader; start its reader first");
     EXPECT_FALSE(std::filesystem::exists(wires::path_of("", wired_end::spec().substr(5))));
 }
 

@@ -16,11 +16,11 @@ namespace {
 
 TEST_F(Wire, RefusesNamesThatAreNone)
 {
-    expect_refused(errc::invalid_argument, "the name of a wire has 1 to 64 characters, and this one has 0", "");
-    expect_refused(errc::invalid_argument, "and this one has 65", std::string(65, 'x'));
+    expect_refused(errc::invalid_argument, "a wire's name has 1 to 64 characters, this one has 0", "");
+    expect_refused(errc::invalid_argument, "this one has 65", std::string(65, 'x'));
     for (const std::string name : {"a/b", "..", "a b", "a\n", "a,b"})
         if (name != "..")
-            expect_refused(errc::invalid_argument, "letters, digits and . _ - only", name);
+            expect_refused(errc::invalid_argument, "only letters, digits and . _ -", name);
     EXPECT_EQ(join(std::string(64, 'x'))->slot(), 0u);
     EXPECT_EQ(join("..")->slot(), 0u) << "part of a name, and no folder";
 }
@@ -33,7 +33,7 @@ TEST_F(Wire, RefusesAFolderThatIsNotThere)
         FAIL() << "joined";
     } catch (const error& refusal) {
         EXPECT_EQ(refusal.code(), errc::not_found);
-        EXPECT_NE(std::string(refusal.what()).find("there is no folder " + nowhere), std::string::npos);
+        EXPECT_NE(std::string(refusal.what()).find("no folder " + nowhere), std::string::npos);
     }
 }
 
@@ -44,7 +44,8 @@ TEST_F(Wire, RefusesTheFileOfAnotherUser)
     std::ofstream(path()) << "theirs";
     ASSERT_EQ(::chown(path().c_str(), 1000, 1000), 0);
     ASSERT_EQ(::chmod(path().c_str(), 0600), 0);
-    expect_refused(errc::permission_denied, "belongs to user 1000, and a wire is shared by processes of one user (0 ");
+    expect_refused(errc::permission_denied,
+                   "belongs to user 1000, but only processes of one user share a wire (here: 0)");
     EXPECT_EQ(std::filesystem::file_size(path()), 6u) << "it is left alone";
 }
 
@@ -52,7 +53,7 @@ TEST_F(Wire, RefusesAFileThatOthersCanOpen)
 {
     std::ofstream(path()) << "shared";
     ASSERT_EQ(::chmod(path().c_str(), 0644), 0);
-    expect_refused(errc::permission_denied, "is no file that only its owner can open (mode 100644)");
+    expect_refused(errc::permission_denied, "is not a file that only its owner can open (mode 100644)");
     EXPECT_TRUE(std::filesystem::exists(path()));
 }
 
@@ -118,9 +119,9 @@ TEST_F(Wire, RefusesMembersOfAnotherVersion)
     const int file = ::open(path().c_str(), O_RDWR | O_CLOEXEC);
     const std::uint32_t version = 77;
     ASSERT_EQ(::pwrite(file, &version, sizeof version, offsetof(wires::head, version)), 4);
-    expect_refused(errc::not_supported, "processes with another version of Weftio are on this wire");
+    expect_refused(errc::not_supported, "processes on this wire use another version of Weftio");
     ASSERT_EQ(::ftruncate(file, 64), 0);
-    expect_refused(errc::not_supported, "version 0, and 1 here");
+    expect_refused(errc::not_supported, "version 0, here 1");
     ASSERT_EQ(::ftruncate(file, wires::head_bytes), 0);
     ::close(file);
     EXPECT_TRUE(std::filesystem::exists(path()));
@@ -139,7 +140,7 @@ TEST_F(Wire, IsNotMadeWhereTheFolderIsFull)
 {
     if (!mount("256k"))
         GTEST_SKIP() << "missed: a full file system; needs root to mount a small one";
-    expect_refused(errc::out_of_memory, "has no room for");
+    expect_refused(errc::out_of_memory, "has no space for");
     EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
@@ -147,7 +148,7 @@ TEST_F(Wire, IsNotJoinedWithoutRoomForALaneInEachDirection)
 {
     if (!mount("1500k")) // the head, and almost two channels
         GTEST_SKIP() << "missed: a full file system; needs root to mount a small one";
-    expect_refused(errc::out_of_memory, "has no room for 1024 KiB");
+    expect_refused(errc::out_of_memory, "has no space for 1024 KiB");
     EXPECT_FALSE(std::filesystem::exists(path()));
     ASSERT_EQ(::mount(nullptr, folder().c_str(), nullptr, MS_REMOUNT, "size=16m"), 0);
     const auto one = join();
@@ -159,7 +160,7 @@ TEST_F(Wire, IsNotMadeWhereFilesMayNotBeSoLong)
     ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
     const rlimit small{.rlim_cur = 100'000, .rlim_max = before.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-    expect_refused(errc::out_of_memory, "would be longer than files of this process may be; raise the limit with");
+    expect_refused(errc::out_of_memory, "would exceed the file size limit of this process; raise it with");
     EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 

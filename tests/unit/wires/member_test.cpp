@@ -218,7 +218,7 @@ TEST_F(Wire, HasRoomFor64)
         macs.insert(all.back()->address());
     }
     EXPECT_EQ(macs.size(), wires::most_members);
-    expect_refused(errc::in_use, "the wire has 64 members, and a 65th cannot join");
+    expect_refused(errc::in_use, "the wire has 64 members, the maximum");
     EXPECT_EQ(send_now(*all[63], numbered(all[0]->address(), 1, 60)), outcome::sent);
     EXPECT_EQ(send_now(*all[0], numbered(everybody, 2, 60)), outcome::sent);
     EXPECT_EQ(receive_all(*all[0]).size(), 1u);

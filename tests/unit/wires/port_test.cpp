@@ -49,14 +49,15 @@ TEST(WirePort, RefusesWhatAWireIsNot)
             EXPECT_NE(std::string(refusal.what()).find(words), std::string::npos) << refusal.what();
         }
     };
-    refused("wire:", {}, errc::invalid_argument, "port wire:: the name of a wire has 1 to 64 characters");
-    refused("wire:a/b", {}, errc::invalid_argument, "port wire:a/b: the name of a wire has letters, digits and . _ -");
-    refused("wire:x", {.engines = 2}, errc::not_supported, "port wire:x: engines is 2, and the port of a wire has one");
-    refused("wire:x,loss=2", {}, errc::invalid_argument, "port wire:x,loss=2: loss=2 is no number from 0 to 1");
-    refused("wire:x,loss=", {}, errc::invalid_argument, "loss= is no number from 0 to 1");
-    refused("wire:x,loss=nan", {}, errc::invalid_argument, "loss=nan is no number from 0 to 1");
-    refused("wire:x,seed=-1", {}, errc::invalid_argument, "seed=-1 is no number from 0 to");
-    refused("wire:x,lost=1", {}, errc::invalid_argument, "\"lost=1\" is no option of a wire");
+    refused("wire:", {}, errc::invalid_argument, "port wire:: a wire's name has 1 to 64 characters");
+    refused("wire:a/b", {}, errc::invalid_argument,
+            "port wire:a/b: a wire's name may have only letters, digits and . _ -");
+    refused("wire:x", {.engines = 2}, errc::not_supported, "port wire:x: engines is 2, but a port of a wire has one");
+    refused("wire:x,loss=2", {}, errc::invalid_argument, "port wire:x,loss=2: loss=2 is not a number from 0 to 1");
+    refused("wire:x,loss=", {}, errc::invalid_argument, "loss= is not a number from 0 to 1");
+    refused("wire:x,loss=nan", {}, errc::invalid_argument, "loss=nan is not a number from 0 to 1");
+    refused("wire:x,seed=-1", {}, errc::invalid_argument, "seed=-1 is not a number from 0 to");
+    refused("wire:x,lost=1", {}, errc::invalid_argument, "\"lost=1\" is not an option of a wire");
     EXPECT_FALSE(std::filesystem::exists(wires::path_of("", "x")));
 }
 
@@ -112,8 +113,8 @@ TEST(WirePort, RefusesAnAddressThatAnotherMemberHas)
             ADD_FAILURE();
         } catch (const error& refusal) {
             EXPECT_EQ(refusal.code(), errc::in_use);
-            EXPECT_THAT(refusal.what(), testing::HasSubstr(fmt::format("process {} has the address 10.0.0.1 on this "
-                                                                       "wire",
+            EXPECT_THAT(refusal.what(), testing::HasSubstr(fmt::format("process {} already has the address 10.0.0.1 "
+                                                                       "on this wire",
                                                                        getpid())));
         }
         const rdma_device other(two.at, {.address = "10.0.0.2"});

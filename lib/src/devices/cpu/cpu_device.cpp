@@ -34,15 +34,14 @@ void check_shape(const launch_request& request)
     if (shape.blocks > max_blocks || shape.lanes > max_lanes)
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: kernel {}: the CPU runs at most {} blocks of {} lanes, not {} of {}; ask for fewer",
+            fmt::format("weftio: kernel {}: the CPU runs at most {} blocks of {} lanes, not {} of {}; launch fewer",
                         request.name, max_blocks, max_lanes, shape.blocks, shape.lanes));
     if (shape.lanes > 1 && std::size_t{shape.blocks} * shape.lanes > stack_pool::limit)
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: kernel {}: {} blocks of {} lanes need {} stacks, the CPU device has {}; ask for fewer "
-                        "blocks, or for 1 lane a block, which needs none",
-                        request.name, shape.blocks, shape.lanes, std::size_t{shape.blocks} * shape.lanes,
-                        stack_pool::limit));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: kernel {}: {} blocks of {} lanes need {} stacks, the CPU device has {}; "
+                                "launch fewer blocks, or 1 lane a block, which needs no stack",
+                                request.name, shape.blocks, shape.lanes, std::size_t{shape.blocks} * shape.lanes,
+                                stack_pool::limit));
 }
 
 class cpu_device final : public device_backend {
@@ -103,7 +102,7 @@ device_backend::allocation cpu_device::allocate(std::size_t bytes, std::size_t a
     }
     if (!memory)
         throw error(errc::out_of_memory,
-                    fmt::format("weftio: CPU device: cannot allocate {} bytes of memory of kind {}; ask for less",
+                    fmt::format("weftio: CPU device: cannot allocate {} bytes of memory of kind {}; allocate less",
                                 bytes, to_string(kind)));
     std::memset(memory, 0, bytes);
     return {.cpu = kind == memory_kind::device ? nullptr : memory, .device = memory, .arena = made.arena};

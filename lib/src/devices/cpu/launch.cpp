@@ -32,7 +32,7 @@ void launch_state::run_block(std::uint32_t block) noexcept
             if (!what.empty())
                 fail(block, what);
         } catch (const std::bad_alloc&) {
-            fail(block, "no memory for its lanes");
+            fail(block, "out of memory for its lanes");
         }
     }
     std::scoped_lock lock(mutex_);
@@ -51,7 +51,7 @@ std::string launch_state::run_lanes(const weftio_cpu_lane& first)
     try {
         call_();
     } catch (...) {
-        return fmt::format("lane 0 ended with {}", describe(std::current_exception()));
+        return fmt::format("lane 0 threw {}", describe(std::current_exception()));
     }
     return {};
 }
@@ -98,11 +98,10 @@ cpu_running::cpu_running(std::shared_ptr<launch_state> state, std::uint32_t bloc
     } catch (const std::exception& failure) {
         state_->open_gate(false);
         join();
-        throw error(
-            errc::device_error,
-            fmt::format("weftio: CPU device: cannot start {} blocks, the system refuses thread {}: {}; ask for fewer "
-                        "blocks or raise the limit (ulimit -u, or the pids limit of the container)",
-                        blocks, threads_.size(), failure.what()));
+        throw error(errc::device_error,
+                    fmt::format("weftio: CPU device: cannot start {} blocks: thread {} failed: {}; launch fewer blocks "
+                                "or raise the limit (ulimit -u, or the pids limit of the container)",
+                                blocks, threads_.size(), failure.what()));
     }
     state_->open_gate(true);
 }
@@ -124,8 +123,8 @@ bool cpu_running::wait_for(std::chrono::nanoseconds bound)
         return false;
     join();
     if (const std::string* fault = state_->fault())
-        throw error(errc::device_error, fault->empty() ? "weftio: CPU device: a kernel failed, and there was no memory "
-                                                         "to say how; free some and launch it again"
+        throw error(errc::device_error, fault->empty() ? "weftio: CPU device: a kernel failed, and memory ran out for "
+                                                         "the error text; free memory and launch it again"
                                                        : *fault);
     return true;
 }

@@ -35,11 +35,10 @@ bool may_be_written(const void* address, std::size_t bytes)
         known = to;
     }
     if (known < end)
-        throw error(
-            errc::not_reachable,
-            fmt::format("weftio: device cpu: {} bytes at {} cannot be adopted: from {:#x} on this process cannot "
-                        "read them; name memory that is mapped and readable",
-                        bytes, address, std::max(known, first)));
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: device cpu: {} bytes at {} cannot be adopted: this process cannot read them "
+                                "from {:#x} on; use memory that is mapped and readable",
+                                bytes, address, std::max(known, first)));
     return writable;
 }
 

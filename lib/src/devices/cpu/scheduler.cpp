@@ -121,8 +121,7 @@ void block_scheduler::lane_body() noexcept
     } catch (const lane_canceled&) {
     } catch (...) {
         if (fault_.empty())
-            note_fault(
-                [&] { return fmt::format("lane {} ended with {}", current_, describe(std::current_exception())); });
+            note_fault([&] { return fmt::format("lane {} threw {}", current_, describe(std::current_exception())); });
     }
 }
 
@@ -203,8 +202,8 @@ std::string block_scheduler::deadlock_text() const
         text += fmt::format("{} {} at {} ({})", text.back() == ':' ? "" : ",",
                             lanes.size() == 1 ? "lane waits" : "lanes wait", name, lane_list(lanes));
     if (!ended.empty())
-        text += fmt::format(", ended: {}", lane_list(ended));
-    return text + "; every lane of a warp or block that has not ended must come to the same barrier or sum";
+        text += fmt::format(", returned: {}", lane_list(ended));
+    return text + "; all running lanes of a warp or block must reach the same barrier or sum";
 }
 
 std::string lane_list(const std::vector<std::uint32_t>& lanes)

@@ -109,8 +109,8 @@ void copies::note_status(result status) noexcept
     failed_ = true;
     try {
         core::log(log_level::error,
-                  fmt::format("weftio: {}: copying to or from the GPU failed: {}; its receive queues get no "
-                              "more packets, and send and DMA queues that use its memory fail; restart the process",
+                  fmt::format("weftio: {}: copying to or from the GPU failed: {}; receive queues with slots on it get "
+                              "no more packets, send and DMA queues that use its memory fail; restart the process",
                               owner_->name(), cuda_.words(status)));
     } catch (...) { // an exception of the sink
     }

@@ -47,11 +47,11 @@ class running final : public running_backend {
             std::this_thread::sleep_for(std::chrono::microseconds(100));
         }
         if (failure_ != success)
-            throw error(errc::device_error,
-                        fmt::format("weftio: cuda: kernel {} ended with {}; the GPU's context is lost, so no kernel "
-                                    "can run in this process "
-                                    "any more: restart it (ports and their queues keep running until then)",
-                                    name_, owner_->api().words(failure_)));
+            throw error(
+                errc::device_error,
+                fmt::format("weftio: cuda: kernel {} failed with {}; the GPU's context is lost, so this process can "
+                            "run no more kernels: restart it (ports and their queues run until then)",
+                            name_, owner_->api().words(failure_)));
         return ended_;
     }
 
@@ -112,11 +112,11 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
 {
     constexpr std::size_t natural_alignment = 256;
     if (kind == memory_kind::device_cpu)
-        throw error(errc::not_supported,
-                    fmt::format("weftio: {}: memory on the GPU that the CPU sees needs GDRCopy, which is "
-                                "not used here; take memory_kind::cpu_device "
-                                "for what both touch, memory_kind::device for the rest",
-                                name_));
+        throw error(
+            errc::not_supported,
+            fmt::format("weftio: {}: GPU memory that the CPU can access needs GDRCopy, which Weftio does not use; use "
+                        "memory_kind::cpu_device for memory that both access, memory_kind::device for the rest",
+                        name_));
     if (alignment > natural_alignment && kind == memory_kind::device)
         bytes = (bytes + alignment - 1) / alignment * alignment; // makes cuMemAlloc align the block
     const current_context now = use();
@@ -162,10 +162,10 @@ T cuda_device::ask(pointer_attribute attribute, const void* address) const
 {
     T value{};
     if (cuda_.cuPointerGetAttribute(&value, attribute, pointer(address)) != success)
-        throw error(errc::not_reachable, fmt::format("weftio: {}: memory at {} is not known to the GPU; make it with "
-                                                     "cudaMalloc or cudaMallocHost, or pin it with "
-                                                     "cudaHostRegister",
-                                                     name_, address));
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: {}: the GPU does not know the memory at {}; allocate it with cudaMalloc or "
+                                "cudaMallocHost, or pin it with cudaHostRegister",
+                                name_, address));
     return value;
 }
 
@@ -174,21 +174,19 @@ std::pair<device_backend::allocation, memory_kind> cuda_device::adopt(void* addr
     const current_context now = use();
     auto type = ask<unsigned>(memory_type, address);
     if (ask<unsigned>(is_managed, address) != 0)
-        throw error(
-            errc::not_supported,
-            fmt::format("weftio: {}: memory at {} is managed: its pages move while a NIC writes them; make it with "
-                        "cudaMalloc or cudaMallocHost",
-                        name_, address));
+        throw error(errc::not_supported, fmt::format("weftio: {}: memory at {} is managed: its pages may migrate while "
+                                                     "a NIC writes them; allocate it with cudaMalloc or cudaMallocHost",
+                                                     name_, address));
     auto left = ask<device_pointer>(range_begin, address) + ask<std::size_t>(range_bytes, address) - pointer(address);
     if (bytes > left)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: {} bytes at {} reach beyond the allocation, which has {} left there",
-                                name_, bytes, address, left));
+                    fmt::format("weftio: {}: {} bytes at {} exceed the allocation, which has {} left there", name_,
+                                bytes, address, left));
     if (type == memory_type_host)
         return {{ask<void*>(seen_by_host, address), ask<void*>(seen_by_device, address)}, memory_kind::cpu_device};
     if (ask<int>(device_ordinal, address) != number_)
         throw error(errc::not_reachable,
-                    fmt::format("weftio: {}: memory at {} is another GPU's; open that one", name_, address));
+                    fmt::format("weftio: {}: memory at {} belongs to another GPU; open that one", name_, address));
     int yes = 1;
     cuda_.check(cuda_.cuPointerSetAttribute(&yes, sync_memops, pointer(address)),
                 "ordering copies to memory that a NIC may touch");
@@ -247,10 +245,10 @@ function cuda_device::find(const launch_request& request)
     if (request.cuda_image.empty())
         throw error(
             errc::not_supported,
-            fmt::format("weftio: {}: kernel {} was not compiled for CUDA; build where nvcc is on the PATH or CUDA_HOME "
-                        "says where it "
-                        "is, and add {} with weftio_add_kernels() or weftio-embed, not with NO_CUDA or --no-cuda",
-                        name_, request.name, request.file));
+            fmt::format(
+                "weftio: {}: kernel {} was not compiled for CUDA; build with nvcc on the PATH or with CUDA_HOME set, "
+                "and add {} with weftio_add_kernels() or weftio-embed, without NO_CUDA or --no-cuda",
+                name_, request.name, request.file));
     image& image = load(request.cuda_image);
     auto known = image.functions.find(request.name);
     if (known == image.functions.end()) {
@@ -274,13 +272,12 @@ void cuda_device::check_shape(const launch_request& request, function kernel)
                                 request.name, lanes, most_lanes));
     cuda_.check(
         cuda_.cuOccupancyMaxActiveBlocksPerMultiprocessor(&a_multiprocessor, kernel, static_cast<int>(lanes), 0),
-        "asking for the room");
+        "asking for the occupancy");
     auto room = static_cast<std::uint32_t>(a_multiprocessor * multiprocessors_);
     if (running_blocks_ + blocks > room)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: {} blocks of {} lanes of kernel {} cannot all run at "
-                                "once: {} fit and {} run already; take fewer blocks",
-                                name_, blocks, lanes, request.name, room, running_blocks_));
+        throw error(errc::invalid_argument, fmt::format("weftio: {}: {} blocks of {} lanes of kernel {} cannot all run "
+                                                        "at once: {} fit and {} run already; launch fewer blocks",
+                                                        name_, blocks, lanes, request.name, room, running_blocks_));
 }
 
 /// @pre mutex_ is held

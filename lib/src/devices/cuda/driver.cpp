@@ -71,7 +71,7 @@ driver opened()
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         throw error(errc::not_found,
-                    fmt::format("weftio: cuda: no NVIDIA driver ({}); install it, or take cpu or opencl", dlerror()));
+                    fmt::format("weftio: cuda: no NVIDIA driver ({}); install it, or use cpu or opencl", dlerror()));
     driver made{};
     find_functions(library, made);
     made.check(made.cuInit(0), "starting the driver");

@@ -50,11 +50,10 @@ class descriptor {
 
 [[noreturn]] void refuse_start(const char* what, int reason)
 {
-    throw error(
-        errc::not_supported,
-        fmt::format("weftio: opencl: {} failed ({}), so the program that tests the driver's barriers cannot run; allow "
-                    "files in memory (sysctl vm.memfd_noexec=0) and /proc, or take cpu",
-                    what, std::strerror(reason)));
+    throw error(errc::not_supported,
+                fmt::format("weftio: opencl: {} failed ({}), so the driver's barriers cannot be tested; allow files in "
+                            "memory (sysctl vm.memfd_noexec=0) and /proc, or use cpu",
+                            what, std::strerror(reason)));
 }
 
 /// Throws errc::not_supported, naming the call, if `result` is negative.
@@ -156,8 +155,8 @@ std::string read_all(int from)
 [[noreturn]] void refuse_verdict(const std::string& why)
 {
     throw error(errc::device_error,
-                fmt::format("weftio: opencl: the driver's barriers cannot be tested, as {}; mend that (POCL_CACHE_DIR "
-                            "names another folder for PoCL) and try again, or take cpu",
+                fmt::format("weftio: opencl: cannot test the driver's barriers: {}; correct that (for PoCL's cache, "
+                            "POCL_CACHE_DIR names another folder) and try again, or use cpu",
                             why));
 }
 
@@ -242,7 +241,7 @@ bool runs_canary(unsigned index, build_method method)
     if (said == "right")
         return true;
     if (was_ended(status))
-        refuse_verdict(fmt::format("signal {} ended the program that does", WTERMSIG(status)));
+        refuse_verdict(fmt::format("signal {} ended the test program", WTERMSIG(status)));
     if (const std::string lack = lack_of_room(); !lack.empty())
         refuse_verdict(lack);
     return false;

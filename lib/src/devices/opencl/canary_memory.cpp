@@ -123,10 +123,9 @@ std::string answer_to(const std::string& question, const found_device& device, u
 {
     throw error(
         errc::not_supported,
-        fmt::format(
-            "weftio: opencl: driver {} of device \"{}\" compiles barriers behind conditions wrong, whatever it is "
-            "told, so kernels of several lanes would give wrong results; take cpu, or another driver",
-            device.device.getInfo<CL_DRIVER_VERSION>(), device.facts.name));
+        fmt::format("weftio: opencl: driver {} of device \"{}\" miscompiles barriers behind conditions with every "
+                    "build method, so kernels of several lanes would give wrong results; use cpu, or another driver",
+                    device.device.getInfo<CL_DRIVER_VERSION>(), device.facts.name));
 }
 
 } // namespace

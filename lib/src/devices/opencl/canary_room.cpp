@@ -62,7 +62,7 @@ std::string limit_of_files()
 {
     rlimit limit{};
     const bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < needed_bytes;
-    return limited ? fmt::format("files may have {} bytes only (ulimit -f)", limit.rlim_cur) : "";
+    return limited ? fmt::format("files are limited to {} bytes (ulimit -f)", limit.rlim_cur) : "";
 }
 
 std::string lack_of_room()

@@ -124,20 +124,16 @@ int obstacle(std::filesystem::path folder)
         pocl |= names.back() == "Portable Computing Language";
     }
     if (const int reason = pocl ? obstacle(pocl_cache()) : 0; reason != 0)
-        throw error(
-            errc::permission_denied,
-            fmt::format(
-                "weftio: opencl: PoCL has no device, as it cannot write its cache {} ({}); set POCL_CACHE_DIR to a "
-                "folder that it can write",
-                pocl_cache().string(), std::strerror(reason)));
+        throw error(errc::permission_denied, fmt::format("weftio: opencl: PoCL has no device because it cannot write "
+                                                         "its cache {} ({}); set POCL_CACHE_DIR to a writable folder",
+                                                         pocl_cache().string(), std::strerror(reason)));
     if (!names.empty())
-        throw error(errc::not_found,
-                    fmt::format("weftio: opencl: no device, although a driver is installed ({}); \"clinfo\" shows "
-                                "what is wrong with it",
-                                fmt::join(names, ", ")));
-    throw error(errc::not_found,
-                "weftio: opencl: no OpenCL device on this machine; install one for the CPU with \"apt-get "
-                "install pocl-opencl-icd\" or the OpenCL driver of your GPU");
+        throw error(
+            errc::not_found,
+            fmt::format("weftio: opencl: a driver is installed ({}) but shows no device; run \"clinfo\" to see why",
+                        fmt::join(names, ", ")));
+    throw error(errc::not_found, "weftio: opencl: no OpenCL device on this machine; install pocl-opencl-icd (\"apt-get "
+                                 "install pocl-opencl-icd\") for the CPU, or the OpenCL driver of your GPU");
 }
 
 const found_device& first_usable(const std::vector<found_device>& devices)
@@ -176,10 +172,11 @@ try {
             devices.push_back({device, describe(platform, device)});
     return devices;
 } catch (const cl::Error& failure) {
-    throw error(errc::device_error,
-                fmt::format("weftio: opencl: {} failed with {} while looking for devices; \"clinfo\" shows "
-                            "which platform is broken",
-                            failure.what(), failure.err()));
+    throw error(
+        errc::device_error,
+        fmt::format(
+            "weftio: opencl: {} failed with {} during device discovery; run \"clinfo\" to see which platform is broken",
+            failure.what(), failure.err()));
 }
 
 std::string lacking(const device_facts& facts)
@@ -189,7 +186,7 @@ std::string lacking(const device_facts& facts)
     std::vector<std::string_view> lacks;
 
     if (!facts.available)
-        lacks.push_back("availability (its driver says it cannot be used now)");
+        lacks.push_back("availability (its driver reports it unavailable)");
     if (!facts.compiler)
         lacks.push_back("a compiler");
     if (!facts.opencl_c_3)

@@ -47,17 +47,15 @@ void occupancy::leave(std::uint32_t blocks) noexcept
 
 void occupancy::refuse(std::uint32_t blocks, std::string_view kernel) const
 {
-    std::string advice = "launch fewer blocks or end a running kernel first";
+    std::string advice = "launch fewer blocks or stop a running kernel first";
     if (pocl_)
         advice +=
             fmt::format(", or set POCL_MAX_PTHREAD_COUNT={} (or more) before the program starts", running_ + blocks);
-    throw error(
-        errc::invalid_argument,
-        fmt::format(
-            "weftio: opencl: kernel {} wants {}, {} run{} already and device \"{}\" has {} that run one each, so "
-            "they cannot all run at once; {}",
-            kernel, counted(blocks, "block"), running_, running_ == 1 ? "s" : "", device_,
-            counted(units_, "compute unit"), advice));
+    throw error(errc::invalid_argument,
+                fmt::format("weftio: opencl: kernel {} needs {}, {} run{} already and device \"{}\" has {} (one block "
+                            "each), so they cannot all run at once; {}",
+                            kernel, counted(blocks, "block"), running_, running_ == 1 ? "s" : "", device_,
+                            counted(units_, "compute unit"), advice));
 }
 
 void occupancy::tick(std::stop_token stop)

@@ -32,12 +32,10 @@ void set_scalar(cl::Kernel& kernel, const launch_request& request, cl_uint posit
     const launch_request::argument& argument = request.arguments[position];
     cl_int status = clSetKernelArg(kernel(), position, argument.bytes, argument.value);
     if (status == CL_INVALID_ARG_SIZE)
-        throw error(
-            errc::invalid_argument,
-            fmt::format(
-                "weftio: opencl: argument {} of kernel {} has {} bytes and its parameter has not; pass the type that "
-                "the kernel declares",
-                position + 1, request.name, argument.bytes));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: opencl: argument {} of kernel {} has {} bytes, its parameter has another "
+                                "size; pass the type that the kernel declares",
+                                position + 1, request.name, argument.bytes));
     if (status != CL_SUCCESS)
         throw cl::Error(status, "clSetKernelArg");
 }
@@ -45,9 +43,8 @@ void set_scalar(cl::Kernel& kernel, const launch_request& request, cl_uint posit
 error driver_refusal(std::string_view what, const std::string& device, const cl::Error& failure)
 {
     return {errc::device_error,
-            fmt::format("weftio: opencl: {} on device \"{}\": {} returned {}; \"clinfo\" shows whether the "
-                        "driver works",
-                        what, device, failure.what(), failure.err())};
+            fmt::format("weftio: opencl: {} on device \"{}\": {} returned {}; run \"clinfo\" to check the driver", what,
+                        device, failure.what(), failure.err())};
 }
 
 } // namespace
@@ -86,30 +83,28 @@ try {
         started->wait_until_compiled();
     return started;
 } catch (const cl::Error& failure) {
-    throw driver_refusal(fmt::format("kernel {} cannot start", request.name), facts_.name, failure);
+    throw driver_refusal(fmt::format("starting kernel {} failed", request.name), facts_.name, failure);
 }
 
 void opencl_device::check_shape(const launch_request& request, std::size_t max_lanes) const
 {
     const auto [blocks, lanes] = request.shape;
     if (blocks == 0 || lanes == 0 || lanes > max_lanes)
-        throw error(errc::invalid_argument, fmt::format("weftio: opencl: kernel {} cannot run as {} x {} (blocks x "
-                                                        "lanes) on device \"{}\"; a grid has at least 1 "
-                                                        "block there and a block 1 to {} lanes",
-                                                        request.name, blocks, lanes, facts_.name, max_lanes));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: opencl: kernel {} cannot run as {} x {} (blocks x lanes) on device \"{}\"; "
+                                "launch at least 1 block, of 1 to {} lanes",
+                                request.name, blocks, lanes, facts_.name, max_lanes));
 }
 
 void opencl_device::check_deadly(const launch_request& request) const
 {
     std::uint32_t lanes = request.shape.lanes;
     if (lanes > 1 && lanes <= facts_.deadly_lanes)
-        throw error(
-            errc::not_supported,
-            fmt::format(
-                "weftio: opencl: kernel {} cannot run with {} lanes on device \"{}\", whose compiler aborts on "
-                "barriers in so small a block; use 1 lane or more than {}, or set POCL_FULL_REPLICATION_THRESHOLD=1 "
-                "before the program starts",
-                request.name, lanes, facts_.name, facts_.deadly_lanes));
+        throw error(errc::not_supported,
+                    fmt::format("weftio: opencl: kernel {} cannot run with {} lanes on device \"{}\": its compiler "
+                                "aborts on barriers in small blocks; use 1 lane or more than {}, or set "
+                                "POCL_FULL_REPLICATION_THRESHOLD=1 before the program starts",
+                                request.name, lanes, facts_.name, facts_.deadly_lanes));
 }
 
 cl::Program opencl_device::compiled(const launch_request& request)
@@ -132,11 +127,10 @@ void opencl_device::require_free_name(const launch_request& request) const
         cl::Kernel(program, request.name);
     } catch (const cl::Error& failure) {
         if (failure.err() == CL_BUILD_PROGRAM_FAILURE || failure.err() == CL_INVALID_KERNEL_NAME)
-            throw error(
-                errc::invalid_argument,
-                fmt::format("weftio: opencl: kernel {} has the name of something that OpenCL C, or its compiler for "
-                            "device \"{}\", has already, such as a built-in function; give it another name",
-                            request.name, facts_.name));
+            throw error(errc::invalid_argument,
+                        fmt::format("weftio: opencl: kernel {} has a name that OpenCL C or the compiler of device "
+                                    "\"{}\" already uses, such as a built-in function; rename it",
+                                    request.name, facts_.name));
     }
 }
 
@@ -178,8 +172,8 @@ void opencl_device::set_arguments(cl::Kernel& kernel, const launch_request& requ
     cl_uint parameters = kernel.getInfo<CL_KERNEL_NUM_ARGS>();
     if (parameters != request.arguments.size())
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: opencl: kernel {} has {} parameters and was given {} arguments", request.name,
-                                parameters, request.arguments.size()));
+                    fmt::format("weftio: opencl: kernel {} has {} parameters, but {} arguments were passed",
+                                request.name, parameters, request.arguments.size()));
     for (cl_uint position = 0; position < parameters; ++position)
         set_argument(kernel, request, position);
     // OpenCL must know all memory that the kernel uses: handles point to rings, records and slots that no argument
@@ -196,12 +190,9 @@ void opencl_device::set_argument(cl::Kernel& kernel, const launch_request& reque
     }
     const void* address = *static_cast<void* const*>(argument.value);
     if (address && !memory_.contains(address))
-        throw error(
-            errc::not_reachable,
-            fmt::format(
-                "weftio: opencl: argument {} of kernel {} points to {}, which is no memory of device \"{}\"; get it "
-                "from device::allocate",
-                position + 1, request.name, address, facts_.name));
+        throw error(errc::not_reachable, fmt::format("weftio: opencl: argument {} of kernel {} points to {}, which is "
+                                                     "not memory of device \"{}\"; allocate it with device::allocate",
+                                                     position + 1, request.name, address, facts_.name));
     if (cl_int status = clSetKernelArgSVMPointer(kernel(), position, address); status != CL_SUCCESS)
         throw cl::Error(status, "clSetKernelArgSVMPointer");
 }

@@ -134,12 +134,10 @@ bool running::wait_for(std::chrono::nanoseconds bound)
 {
     std::optional<cl_int> status = outcome_->wait_for(bound);
     if (status && *status < 0)
-        throw error(
-            errc::device_error,
-            fmt::format(
-                "weftio: opencl: kernel {} on {} ended with error {} of the OpenCL driver; run with POCL_DEBUG=err "
-                "(or your driver's own switch) to see its words",
-                name_, device_->name(), *status));
+        throw error(errc::device_error,
+                    fmt::format("weftio: opencl: kernel {} on {} failed with error {} of the OpenCL driver; set "
+                                "POCL_DEBUG=err (or your driver's own switch) to see its message",
+                                name_, device_->name(), *status));
     return status.has_value();
 }
 

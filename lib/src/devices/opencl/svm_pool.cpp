@@ -25,10 +25,9 @@ void* svm_pool::allocate(std::size_t bytes, std::size_t alignment)
     bool fits = alignment <= max_bytes_ && bytes <= max_bytes_ - (alignment - 1);
     void* start = fits ? clSVMAlloc(context_(), flags, bytes + alignment - 1, 0) : nullptr;
     if (!start)
-        throw error(errc::out_of_memory,
-                    fmt::format("weftio: opencl: device \"{}\" has no {} bytes of shared memory aligned to {} "
-                                "(one piece holds at most {}); ask for less",
-                                device_, bytes, alignment, max_bytes_));
+        throw error(errc::out_of_memory, fmt::format("weftio: opencl: device \"{}\" cannot allocate {} bytes of shared "
+                                                     "memory aligned to {} (largest allocation: {}); allocate less",
+                                                     device_, bytes, alignment, max_bytes_));
     auto first = (reinterpret_cast<std::uintptr_t>(start) + alignment - 1) & ~(alignment - 1);
     auto* address = reinterpret_cast<std::byte*>(first);
     std::memset(address, 0, bytes);

@@ -53,10 +53,11 @@ void offloads::leave(const steering_rule* rule) noexcept
 void offloads::make_way_for(const steering_rule& rule)
 {
     const auto refuse = [&](const char* why) {
-        throw error(errc::device_error,
-                    fmt::format("weftio: flow: the driver of port {} drops packets that the new rule would match, and "
-                                "fails to end that ({}); make a rule that matches other packets, or open the port anew",
-                                name_, why));
+        throw error(
+            errc::device_error,
+            fmt::format("weftio: flow: the driver of port {} drops packets that the new rule would match, and cannot "
+                        "remove its drop rule ({}); make a rule that matches other packets, or open the port again",
+                        name_, why));
     };
     for (leftover& each : leftovers_)
         if (may_overlap(rule.match, each.rule->match))
@@ -81,8 +82,8 @@ void offloads::end_in_driver(const steering_rule* rule) noexcept
     publish(*found);
     if (why)
         core::log_or_lose(log_level::error, [&] {
-            return fmt::format("weftio: port {}: the driver fails to end a rule ({}), and goes on dropping its "
-                               "packets; open the port anew to receive them",
+            return fmt::format("weftio: port {}: the driver cannot remove a rule ({}) and still drops its packets; "
+                               "open the port again to receive them",
                                name_, why);
         });
 }
@@ -122,7 +123,7 @@ void offloads::offer(entry& each)
     each.refused = !why.empty();
     if (each.refused && logged_.insert(why).second)
         core::log(log_level::debug,
-                  fmt::format("weftio: port {}: the engine executes a rule that drops, and {} does not: {}", name_,
+                  fmt::format("weftio: port {}: the engine executes a drop rule, the driver {} does not: {}", name_,
                               device_.driver(), why));
 }
 
@@ -130,7 +131,7 @@ void offloads::offer(entry& each)
 std::string offloads::ask_to_execute(entry& each)
 {
     if (device_.stands_before_others())
-        return "it stands before drivers that come and go, and their counts with them";
+        return "its member devices come and go, and their counts with them";
     return each.driver.begin(device_.id(), each.rule->match);
 }
 

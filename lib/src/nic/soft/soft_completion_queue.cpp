@@ -33,20 +33,19 @@ void require_resizable(std::uint32_t number, std::uint32_t depth, completion_rin
     switch (found) {
         case enough: return;
         case no_end:
-            throw error(errc::in_use,
-                        fmt::format("weftio: completion_queue {}: its ring is full, and the completion that "
-                                    "ends it has no place; consume one first",
-                                    number));
+            throw error(errc::in_use, fmt::format("weftio: completion_queue {}: its ring is full, without space for "
+                                                  "the completion that ends it; consume one first",
+                                                  number));
         case too_small:
-            throw error(errc::invalid_argument,
-                        fmt::format("weftio: completion_queue {}: more completions than {} are not consumed; consume "
-                                    "them, or take a larger ring",
-                                    number, depth));
+            throw error(errc::invalid_argument, fmt::format("weftio: completion_queue {}: more than {} completions are "
+                                                            "not consumed; consume them, or use a larger ring",
+                                                            number, depth));
         case overrun: break;
     }
-    throw error(errc::closed,
-                fmt::format("weftio: completion_queue {}: it has overrun and gets no more completions; make a new one",
-                            number));
+    throw error(
+        errc::closed,
+        fmt::format("weftio: completion_queue {}: it has overrun and gets no more completions; create a new one",
+                    number));
 }
 
 } // namespace

@@ -65,10 +65,9 @@ port_counters soft_port::counters()
 void soft_port::require_sending() const
 {
     if (!sends_)
-        throw error(errc::not_supported,
-                    fmt::format("weftio: eth_txq: port {} reads a capture and sends nowhere; open it as "
-                                "pcap:rx=FILE,tx=FILE, or as pcap:tx=FILE to write only",
-                                spec_));
+        throw error(errc::not_supported, fmt::format("weftio: eth_txq: port {} reads a capture and cannot send; open "
+                                                     "it as pcap:rx=FILE,tx=FILE, or as pcap:tx=FILE to write only",
+                                                     spec_));
 }
 
 std::unique_ptr<region> soft_port::register_memory(const region_request& wanted)
@@ -97,14 +96,15 @@ void soft_port::require_rdma(std::string_view who) const
 {
     if (!sends_)
         throw error(errc::not_supported,
-                    fmt::format("weftio: {}: port {} reads a capture and sends nowhere, and a connection needs both "
-                                "ways; open another port, such as loopback or iface:NAME",
+                    fmt::format("weftio: {}: port {} reads a capture and cannot send, but a connection needs both "
+                                "directions; open another port, such as loopback or iface:NAME",
                                 who, spec_));
     if (engine_count() != 1)
-        throw error(errc::not_supported,
-                    fmt::format("weftio: {}: port {} has {} engines, and queue pairs live at ports with one; open it "
-                                "with .engines = 1",
-                                who, spec_, engine_count()));
+        throw error(
+            errc::not_supported,
+            fmt::format(
+                "weftio: {}: port {} has {} engines, but queue pairs need a port with one; open it with .engines = 1",
+                who, spec_, engine_count()));
 }
 
 std::shared_ptr<rdma_queue> soft_port::make_rdma_queue(const rdma_rings& rings)
@@ -147,10 +147,9 @@ void soft_port::require_nobody_has(const net::roce_gid& address, unsigned below)
         return;
     for (const wires::member_facts& each : shared->member().members())
         if (each.slot < below && each.slot != slot() && each.first_address == address)
-            throw error(errc::in_use,
-                        fmt::format("weftio: rdma_device: port {}: process {} has the address {} on this wire, and "
-                                    "peers find one process by it; give this one another address",
-                                    spec_, each.process, net::text_of(address)));
+            throw error(errc::in_use, fmt::format("weftio: rdma_device: port {}: process {} already has the address {} "
+                                                  "on this wire; use another address",
+                                                  spec_, each.process, net::text_of(address)));
 }
 
 frame_memory_list soft_port::take_up(std::shared_ptr<const devices::memory_block> block)
@@ -173,7 +172,7 @@ frame_memory_list soft_port::take_up(std::shared_ptr<const devices::memory_block
         } catch (const error& reason) {
             memory.zero_copy = false;
             core::log(log_level::warning,
-                      fmt::format("weftio: port {}: frames in this memory are copied when they are sent: {}", spec_,
+                      fmt::format("weftio: port {}: frames in this memory are copied before they are sent: {}", spec_,
                                   reason.what()));
         }
     return list;
@@ -217,9 +216,10 @@ void soft_port::let_go_of_device(const devices::memory_block& block) noexcept
     }
     if (!done)
         core::log_or_lose(log_level::error, [&] {
-            return fmt::format("weftio: port {}: memory of {} bytes at {} of {} is taken away, and its copy engine has "
-                               "not brought all frames that lie in it to the host for 1 s; end send queues before it",
-                               spec_, block.bytes, block.at.device, block.owner->name());
+            return fmt::format(
+                "weftio: port {}: memory of {} bytes at {} of {} is released, but its copy engine did not copy all "
+                "frames in it to the host within 1 s; close send queues before their memory",
+                spec_, block.bytes, block.at.device, block.owner->name());
         });
 }
 
@@ -275,10 +275,11 @@ void soft_port::let_go_of_host(frame_memory_list memory) noexcept
         return;
     core::log_or_lose(log_level::error, [&] {
         return fmt::format(
-            "weftio: port {}: memory of {} bytes at {} is taken away, and a driver or a receiver still holds "
-            "frames that lie in it; {}; end send queues, or receive what loops back, before buffers",
+            "weftio: port {}: memory of {} bytes at {} is released, but a driver or a receiver still holds frames in "
+            "it; {}; close send queues, or receive looped-back frames, before the memory",
             spec_, block.bytes, block.at.cpu,
-            block.adopted ? "it was adopted and cannot be kept: see that it stays" : "it is kept until they come back");
+            block.adopted ? "it was adopted and cannot be kept: do not unmap it"
+                          : "it is kept until they are returned");
     });
     engines_.between_all_turns([&] { send_pool_.keep(std::move(memory)); });
 }
@@ -287,7 +288,7 @@ std::shared_ptr<backend> open_soft_port(std::string_view spec, const port_option
 {
     if (options.mtu != 0 && (options.mtu < dpdk::least_mtu || options.mtu > dpdk::most_mtu))
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: mtu is {}; a port has {} to {}, or 0 for the driver's own", spec,
+                    fmt::format("weftio: port {}: mtu is {}; set {} to {}, or 0 for the driver's own", spec,
                                 options.mtu, dpdk::least_mtu, dpdk::most_mtu));
     return core::make_shared_here<soft_port>(std::string(spec),
                                              dpdk::parse_port_spec(spec, options.engines, options.mtu), options);

@@ -21,16 +21,17 @@ namespace {
 void require_range(std::uint32_t number, const char* name, std::uint32_t value, std::uint32_t most)
 {
     if (value > most)
-        refuse(number, fmt::format("{} is {}; it is {} at most", name, value, most));
+        refuse(number, fmt::format("{} is {}; set {} at most", name, value, most));
 }
 
 void require_sound(std::uint32_t number, const rdma_connection& to, std::uint16_t port_mtu)
 {
     const std::uint32_t most_mtu = net::path_mtu_of(port_mtu);
     if (!net::is_path_mtu(to.path_mtu) || to.path_mtu > most_mtu)
-        refuse(number, fmt::format("the path MTU is {}; it is 256, 512, 1024, 2048 or 4096, and {} at most with the "
-                                   "port's MTU of {}",
-                                   to.path_mtu, most_mtu, port_mtu));
+        refuse(number,
+               fmt::format(
+                   "the path MTU is {}; set 256, 512, 1024, 2048 or 4096, and at most {} with the port's MTU of {}",
+                   to.path_mtu, most_mtu, port_mtu));
     require_range(number, "the peer's queue number", to.theirs.queue, net::psn_mask);
     require_range(number, "our first sequence number", to.ours.first_psn, net::psn_mask);
     require_range(number, "the peer's first sequence number", to.theirs.first_psn, net::psn_mask);
@@ -60,9 +61,10 @@ completions_at soft_rdma_queue::cpu_target(const completion_target& target) cons
     const auto* const queue = dynamic_cast<const soft_completion_queue*>(target.queue.get());
     completion_ring* const ring = queue ? queue->at(*port_) : nullptr;
     if (!ring)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: its completion queue is of another port than {}; make both at one port",
-                                kind_, port_->spec()));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: {}: its completion queue belongs to another port than {}; create both at one port",
+                        kind_, port_->spec()));
     return {.ring = ring, .only_asked = target.only_asked, .user_index = target.user_index};
 }
 
@@ -87,7 +89,7 @@ void soft_rdma_queue::connect(const rdma_connection& to)
     require_sound(number_, to, port_->mtu());
     between_turns([&] {
         if (queue_->connected())
-            refuse(number_, "it is connected already; reset it first");
+            refuse(number_, "it is already connected; reset it first");
         port_->rdma().connect(number_, to);
     });
 }

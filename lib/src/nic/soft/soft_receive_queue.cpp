@@ -80,10 +80,10 @@ void soft_receive_queue::move_to(unsigned engine)
         return moved;
     };
     if (!engines.keep_trying(try_once, std::chrono::seconds(1)))
-        throw error(errc::in_use, fmt::format("weftio: eth_rxq {}: engine {} of port {} has had no room for 1 s for "
-                                              "packets on their way to the queue; let "
-                                              "kernels release packets of the queues there, and try again",
-                                              number_, engine, port_->spec()));
+        throw error(errc::in_use,
+                    fmt::format("weftio: eth_rxq {}: engine {} of port {} had no space within 1 s for packets on their "
+                                "way to the queue; let kernels release packets of its queues, and try again",
+                                number_, engine, port_->spec()));
 }
 
 inline_turn soft_receive_queue::turn() noexcept

@@ -63,12 +63,9 @@ bool soft_send_queue::drain()
 void soft_send_queue::restart(const send_ring& ring)
 {
     if (port_->gone())
-        throw error(
-            errc::closed,
-            fmt::format(
-                "weftio: eth_txq {}: port {} is gone, its device or its interface was removed; close the queue and the "
-                "port, and open them again",
-                number_, port_->spec()));
+        throw error(errc::closed, fmt::format("weftio: eth_txq {}: port {} is gone: its device or its interface was "
+                                              "removed; close the queue and the port, and open them again",
+                                              number_, port_->spec()));
     const std::scoped_lock one_at_a_time(changing_);
     const tx_ring next = cpu_ring(ring);
     if (!drain())
@@ -112,9 +109,8 @@ void soft_send_queue::move_to(unsigned engine)
     if (!port_->engines().keep_trying([&] { return try_to_move(engine); }, std::chrono::seconds(1)))
         throw error(
             errc::in_use,
-            fmt::format(
-                "weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again when they have gone",
-                number_, port_->spec()));
+            fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again later",
+                        number_, port_->spec()));
 }
 
 inline_turn soft_send_queue::turn() noexcept
@@ -168,15 +164,13 @@ std::string soft_send_queue::words_of(const send_event& event) const
     const unsigned mtu = port_->mtu();
     switch (event.reason) {
         case refusal::frame_too_long:
-            return fmt::format(
-                "{}: it has at least {} bytes, and {} are the most with an MTU of {}, 4 more with each of up to "
-                "two VLAN tags; send shorter frames, or raise the MTU of both ends of the link",
-                reason, event.detail, mtu + ethernet_bytes, mtu);
+            return fmt::format("{}: it has at least {} bytes, the limit is {} with an MTU of {}, plus 4 for each of up "
+                               "to two VLAN tags; send shorter frames, or raise the MTU at both ends of the link",
+                               reason, event.detail, mtu + ethernet_bytes, mtu);
         case refusal::link_down:
-            return fmt::format(
-                "{}: the interface of port {} is down, or its peer is; bring them up with \"ip link set NAME "
-                "up\", then reset the queue",
-                reason, port_->spec());
+            return fmt::format("{}: the interface of port {} or its peer is down; bring both up with \"ip link set "
+                               "NAME up\", then reset the queue",
+                               reason, port_->spec());
         case refusal::file_failed:
             return fmt::format("{}: {}; the file of port {} ends with the last frame that was sent", reason,
                                std::strerror(static_cast<int>(event.detail)), port_->spec());

@@ -68,13 +68,11 @@ engine::engine(std::vector<unit*> units, const port_options& options, std::strin
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& refusal) {
-        throw error(
-            errc::device_error,
-            fmt::format(
-                "weftio: engine {}: no thread to run it ({}); raise the limit (ulimit -u, or the pids limit of the "
-                "container, or ulimit -v, as a thread has a stack), or take .mode = engine_mode::inline_worker, "
-                "without a thread",
-                name_, refusal.what()));
+        throw error(errc::device_error,
+                    fmt::format("weftio: engine {}: cannot start its thread ({}); raise the limit (ulimit -u, the pids "
+                                "limit of the container, or ulimit -v for its stack), or set .mode = "
+                                "engine_mode::inline_worker, which needs no thread",
+                                name_, refusal.what()));
     }
     pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
     try {
@@ -123,10 +121,11 @@ void engine::pin(int core) const
     CPU_ZERO(&set);
     CPU_SET(static_cast<std::size_t>(core), &set);
     if (int result = pthread_setaffinity_np(const_cast<std::thread&>(thread_).native_handle(), sizeof set, &set))
-        throw error(result == EINVAL ? errc::invalid_argument : errc::device_error,
-                    fmt::format("weftio: engine {}: cannot run on core {} ({}): it does not exist, is offline, or this "
-                                "process may not use it; name one that \"lscpu -e\" lists as online, or -1 for any",
-                                name_, core, std::strerror(result)));
+        throw error(
+            result == EINVAL ? errc::invalid_argument : errc::device_error,
+            fmt::format("weftio: engine {}: cannot run on core {} ({}): the core does not exist, is offline, or this "
+                        "process may not use it; name one that \"lscpu -e\" lists as online, or -1 for any",
+                        name_, core, std::strerror(result)));
 }
 
 void engine::make_realtime(int priority)
@@ -137,15 +136,13 @@ void engine::make_realtime(int priority)
     if (result == 0)
         return;
     if (result == EPERM)
-        throw error(
-            errc::permission_denied,
-            fmt::format("weftio: engine: real-time priority {} is refused, for want of CAP_SYS_NICE; run as root, or "
-                        "give the program the "
-                        "rights with \"setcap cap_net_raw,cap_net_admin,cap_sys_nice+ep PROGRAM\"",
-                        priority));
-    throw error(errc::invalid_argument, fmt::format("weftio: engine: real-time priority {}: {}; name one from {} to {}",
-                                                    priority, std::strerror(result), sched_get_priority_min(SCHED_FIFO),
-                                                    sched_get_priority_max(SCHED_FIFO)));
+        throw error(errc::permission_denied,
+                    fmt::format("weftio: engine: real-time priority {} requires CAP_SYS_NICE; run as root, or give the "
+                                "program the rights with \"setcap cap_net_raw,cap_net_admin,cap_sys_nice+ep PROGRAM\"",
+                                priority));
+    throw error(errc::invalid_argument,
+                fmt::format("weftio: engine: real-time priority {}: {}; set {} to {}", priority, std::strerror(result),
+                            sched_get_priority_min(SCHED_FIFO), sched_get_priority_max(SCHED_FIFO)));
 }
 
 unsigned engine::turn()

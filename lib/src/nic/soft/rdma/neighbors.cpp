@@ -29,8 +29,8 @@ bool may_be_neighbor_message(const net::packet_headers& headers) noexcept
 void neighbors::add(const rdma_own_address& own)
 {
     if (has(own.address))
-        throw error(errc::in_use, fmt::format("weftio: rdma_device: the port has {} already, by another rdma_device; "
-                                              "copy that one, or take another address",
+        throw error(errc::in_use, fmt::format("weftio: rdma_device: another rdma_device of the port already has "
+                                              "address {}; copy that one, or use another address",
                                               net::text_of(own.address)));
     own_.push_back(own);
 }

@@ -36,7 +36,7 @@ void write_trace_of_failure(const packet_trace& trace, std::string_view folder, 
         const std::string comment = fmt::format("queue pair {} failed: {}", queue, why);
         if (const int failed = core::write_file(path, trace.pcapng(comment)); failed != 0)
             return fmt::format("weftio: WEFTIO_RDMA_TRACE: cannot write {}: {}", path, std::strerror(failed));
-        return fmt::format("weftio: queue pair {} has failed; the last packets of its port are in {}", queue, path);
+        return fmt::format("weftio: queue pair {} failed; the last packets of its port are in {}", queue, path);
     });
 }
 

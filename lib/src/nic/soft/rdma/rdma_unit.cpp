@@ -274,7 +274,7 @@ std::uint32_t rdma_unit::take_number()
             return number;
     }
     throw error(errc::out_of_memory,
-                fmt::format("weftio: rdma_queue: the port has {} queue pairs, and no number is free; close some",
+                fmt::format("weftio: rdma_queue: the port has {} queue pairs, the maximum; close some",
                             dpdk::wire::queue_numbers));
 }
 

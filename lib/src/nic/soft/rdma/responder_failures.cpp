@@ -33,7 +33,7 @@ std::string explain(const responder_failure& failure)
     if (failure.request.reason == refusal::wrong_doorbell)
         return fmt::format("receive ring: {}", explain(failure.request.reason));
     if (failure.request.invalidates)
-        return fmt::format("the peer's SEND was refused, which was to invalidate key {:#x}: {}",
+        return fmt::format("the peer's SEND, which invalidates key {:#x}, was refused: {}",
                            *failure.request.invalidates, explain(failure.request.reason));
     if (failure.entry)
         return fmt::format("receive entry at position {} failed: {}", *failure.entry, explain(failure.reason));

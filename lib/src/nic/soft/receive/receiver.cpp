@@ -71,12 +71,11 @@ void log_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
 {
     if (queue.too_long.value() == 0)
         core::log_or_lose(log_level::warning, [&] {
-            return fmt::format("weftio: eth_rxq {}: a packet of {} bytes or more does not fit, is dropped, and counts "
-                               "as too_long, as others "
-                               "will; where the sender's offloads make packets longer than its MTU, say \"ethtool -K "
-                               "PEER tx off tso off gso "
-                               "off\" there, else raise eth_rxq_options::max_packet_bytes or the MTU",
-                               queue.ring().number, bytes);
+            return fmt::format(
+                "weftio: eth_rxq {}: dropped a packet of {} bytes or more: it exceeds a slot; further ones count as "
+                "too_long; if the sender's offloads exceed its MTU, run \"ethtool -K PEER tx off tso off gso off\" "
+                "there, else raise eth_rxq_options::max_packet_bytes or the MTU",
+                queue.ring().number, bytes);
         });
 }
 

@@ -113,8 +113,8 @@ void rx_queue::lose_memory() noexcept
 {
     stop();
     core::log_or_lose(log_level::error, [&] {
-        return fmt::format("weftio: eth_rxq {}: memory of its slots was unmapped, or its file was truncated, while the "
-                           "queue existed; the queue has stopped, and its packets are dropped",
+        return fmt::format("weftio: eth_rxq {}: the memory of its slots was unmapped, or its file was truncated; the "
+                           "queue stopped and drops its packets",
                            ring_.number);
     });
 }

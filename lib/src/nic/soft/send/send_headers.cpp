@@ -59,10 +59,9 @@ send_pool::~send_pool()
     if (frames == 0)
         return;
     core::log_or_lose(log_level::warning, [&] {
-        return fmt::format(
-            "weftio: port {} is closed, and {} frames that it has sent are still with a driver or a receiver; "
-            "{} bytes that these may read are kept until they come back",
-            port_, frames, bytes);
+        return fmt::format("weftio: port {} is closed, but {} of its sent frames are still held by a driver or a "
+                           "receiver; {} bytes that they use are kept until they are returned",
+                           port_, frames, bytes);
     });
     dpdk::keep_until_returned(std::move(leftover_));
 }

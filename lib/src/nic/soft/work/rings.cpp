@@ -10,8 +10,8 @@ void require_cpu(const ring_memory& memory, std::string_view who)
 {
     if (memory && !memory.cpu<std::byte>())
         throw error(errc::not_reachable,
-                    fmt::format("weftio: {}: its ring is in memory of device {} that the CPU does not see, and the "
-                                "software NIC reads rings by the CPU; allocate it with memory_kind::cpu_device",
+                    fmt::format("weftio: {}: its ring is in memory of device {}, which the CPU cannot access; the "
+                                "software NIC reads rings by the CPU: allocate it with memory_kind::cpu_device",
                                 who, memory.block->owner->name()));
 }
 

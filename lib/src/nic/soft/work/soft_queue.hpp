@@ -39,7 +39,7 @@ class soft_queue : public Seam, protected Place {
     std::string describe(std::uint32_t ring) const override
     {
         std::string text = fmt::format("{} {}{}", kind_, number_, Place::where());
-        Place::between_turns([&] { text += ring == ring_number_ ? ": " + progress() : ": reset or closed since"; });
+        Place::between_turns([&] { text += ring == ring_number_ ? ": " + progress() : ": reset or closed meanwhile"; });
         return text;
     }
 
