@@ -19,8 +19,8 @@ class work_list {
     /// @param first  the lowest number that a queue can have
     explicit work_list(std::uint32_t first = 1) noexcept : first_(first) {}
 
-    /// Doorbell words outside of a page, and records of sleeping queues that no doorbell wakes, polled per turn. Few in a
-    /// busy turn, because idle queues must not slow a busy one. More after a turn that moved nothing, because such an
+    /// Doorbell words outside of a page, and records of sleeping queues that no doorbell wakes, polled per turn. Few in
+    /// a busy turn, because idle queues must not slow a busy one. More after a turn that moved nothing, because such an
     /// engine may sleep between turns.
     static constexpr std::uint32_t polls_when_busy = 4, polls_when_idle = 64;
     /// Busy turns to a poll of a record of a queue that a doorbell wakes, for commits without a push.
