@@ -11,8 +11,8 @@ namespace weftio::core {
 ///
 /// Continuous and monotonic: an offset is corrected by running up to 500 ppm faster or slower, never by a step, also
 /// when CLOCK_REALTIME is stepped or slewed by thousands of ppm. Only after the machine was suspended, the clock
-/// continues at CLOCK_REALTIME, because the cycle counter may have stood still or begun at 0. Any thread may read. Any thread may call discipline();
-/// if several do at once, one does the work.
+/// continues at CLOCK_REALTIME, because the cycle counter may have stood still or begun at 0. Any thread may read. Any
+/// thread may call discipline(); if several do at once, one does the work.
 class utc_clock {
  public:
     static constexpr const char* name = "utc";

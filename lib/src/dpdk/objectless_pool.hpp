@@ -32,8 +32,8 @@ class mbuf_source {
 /// weftio::error errc::out_of_memory.
 rte_mempool* make_objectless_pool(const std::string& name, mbuf_source& source, std::uint16_t room_bytes);
 
-/// A number for the name of a pool: no pool is named `kind` followed by it. Another copy of this library in the process,
-/// as in a plug-in, has pools with such names, too. Thread-safe within this copy.
+/// A number for the name of a pool: no pool is named `kind` followed by it. Another copy of this library in the
+/// process, as in a plug-in, has pools with such names, too. Thread-safe within this copy.
 unsigned next_pool_number(std::string_view kind);
 
 } // namespace weftio::dpdk
