@@ -34,13 +34,13 @@ struct port_counters {
     std::uint64_t held = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(drop_reason::count_)> dropped{};
     /// Packets lost below the port, as the driver reports them; not part of `received`. On AF_XDP the value includes
-    /// the packets that the kernel's interface has dropped on all its queues since the port was opened: rx_dropped and
+    /// the packets that the Linux interface has dropped on all its queues since the port was opened: rx_dropped and
     /// rx_missed_errors. On a wire in shared memory: packets that are longer than the port's MTU, and packets that were
     /// sent to an earlier port whose slot on the wire this port has reused.
     std::uint64_t driver_missed = 0;
     std::uint64_t copied_bytes = 0;    ///< bytes copied on the way to a kernel
     std::uint64_t capture_damaged = 0; ///< 1 if a capture file ended inside a record
-    /// Frames that the kernel's interface behind the port has dropped instead of sending since the port was opened: its
+    /// Frames that the Linux interface behind the port has dropped instead of sending since the port was opened: its
     /// tx_dropped, which counts frames of all programs. The frames of this port among them are also counted as sent. On
     /// a wire in shared memory: the frames of this port that were not delivered.
     std::uint64_t tx_dropped = 0;
@@ -67,7 +67,7 @@ struct eth_rxq_counters {
 /// delays the queue, the queue is not idle: the wait is counted as enqueued, and later as waited or as flushed.
 ///
 /// A frame counts as sent if it was written to the capture file, or if the link was up, the frame was not longer than
-/// the MTU allows (of the kernel's interface, if one is behind the port) and the driver accepted it. Frames that the
+/// the MTU allows (of the Linux interface, if one is behind the port) and the driver accepted it. Frames that the
 /// kernel drops afterwards are in port_counters::tx_dropped.
 struct eth_txq_counters {
     std::uint64_t enqueued = 0; ///< entries that the NIC has fetched

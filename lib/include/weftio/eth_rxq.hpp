@@ -30,9 +30,9 @@ struct eth_rxq_options {
     /// Verifies IPv4, UDP and TCP checksums in software if the driver has not done so. The flags of a packet say which
     /// checksums are good.
     bool verify_checksums = true;
-    /// The engine of the port that fills the queue, counted from 0; -1: the first of those with the fewest receive
-    /// queues. Packets that arrive at another engine are handed over, which costs more than receiving them at the
-    /// engine of the queue.
+    /// The engine of the port that fills the queue, counted from 0; -1: the engine with the fewest receive queues,
+    /// the lowest number first. Packets that arrive at another engine are handed over, which costs more than receiving
+    /// them at the engine of the queue.
     int engine = -1;
     /// Protection domain of the slots: send queues of this domain may send packets directly from the slots.
     protection_domain domain{};

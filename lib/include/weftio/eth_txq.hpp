@@ -22,8 +22,8 @@ struct eth_txq_options {
     /// A wait entry further ahead of the clock than this fails. A ConnectX compares 35 bits of the clock, so its limit
     /// is 4 s.
     std::uint64_t horizon_ns = 4'000'000'000;
-    /// The engine of the port that sends for the queue, counted from 0; -1: the first of those with the fewest send
-    /// queues.
+    /// The engine of the port that sends for the queue, counted from 0; -1: the engine with the fewest send queues, the
+    /// lowest number first.
     int engine = -1;
     /// Entries may name regions of this domain only.
     protection_domain domain{};
@@ -37,7 +37,7 @@ struct eth_txq_options {
 ///
 /// - Ownership: move-only; keeps its `port` and `device` alive. Pushed entries are executed even if the kernel that
 ///   enqueued them has returned. The destructor flushes entries that the port has not taken.
-/// - Link: while the kernel interface behind the port is down or has no carrier, entries wait. After 2 s they fail, and
+/// - Link: while the Linux interface behind the port is down or has no carrier, entries wait. After 2 s they fail, and
 ///   later entries fail too, until the link is up and the queue is reset(). An engine checks the link every 20 ms:
 ///   frames that it sends between the loss of the link and the next check may be lost.
 /// - Threads: create, move, reset and destroy from one thread at a time, while no kernel holds the handle.
@@ -62,11 +62,11 @@ class eth_txq {
     /// The engine that sends for the queue now. Any thread.
     unsigned engine() const noexcept;
     /// Moves the queue to another engine of the port, while kernels enqueue: no entry is lost or executed twice, and
-    /// frames keep their order on the wire. Nothing of the queue is executed until the port queue of the old engine has
-    /// returned all frames that it holds: blocks until then, at most 1 s. A wait entry whose time comes meanwhile is
-    /// executed late. Drivers that copy, such as net_af_packet, return a frame when the kernel has it; a frame that
-    /// waits there may be overtaken. Thread-safe; serialized with reset(). In inline mode, do not call from a thread
-    /// that runs a kernel.
+    /// frames keep their order on the wire. Nothing of the queue is executed until the driver has returned all frames
+    /// of the old engine: blocks until then, at most 1 s. A wait entry whose time comes meanwhile is executed late.
+    /// Drivers that copy, such as net_af_packet, return a frame when Linux has taken it; a frame that still waits in
+    /// Linux may be overtaken. Thread-safe; serialized with reset(). In inline mode, do not call from a thread that
+    /// runs a kernel.
     /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the port still holds frames of the
     ///         queue after 1 s: the queue stays at its engine and continues; errc::out_of_memory
     void move_to(unsigned engine);
@@ -76,7 +76,7 @@ class eth_txq {
     const std::string& clock_name() const noexcept;
 
     eth_txq_counters counters() const;
-    schedule_error schedule() const;
+    schedule_error schedule() const; ///< how late frames behind wait entries were handed to the driver
     /// Whether an entry has failed; later entries are then flushed until reset().
     bool failed() const;
     /// Makes the queue usable again after an error, at position 0 with fresh memory; counters continue. A kernel that

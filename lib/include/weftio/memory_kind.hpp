@@ -3,7 +3,7 @@
 
 namespace weftio {
 
-/// Where memory lies and who can access it: the three kinds of the guide.
+/// Where memory lies and who can access it.
 enum class memory_kind {
     device,     ///< on the device; only the device can access it
     device_cpu, ///< on the device; the CPU can access it too

@@ -18,7 +18,7 @@ namespace weftio {
 /// A DPDK port whose queues kernels can own.
 ///
 /// - Ownership: a cheap handle; queues and flows on the port keep it alive. The last one closes the port and restores
-///   the MTU and the promiscuous mode of the kernel's interface, unless another program has changed them meanwhile.
+///   the MTU and the promiscuous mode of the Linux interface, unless another program has changed them meanwhile.
 /// - Threads: any. Queues and flows may be made and destroyed while the port runs.
 /// - Processes: a child of fork() may exec or exit, which does not affect the port. It has none of the port's threads
 ///   and must not use or destroy ports, queues and kernels.
@@ -33,16 +33,16 @@ class port {
     /// Blocks until packets can arrive: some 10 to 100 ms; on an interface of an earlier port of this process up to
     /// 3 s, until Linux has released it.
     /// @throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::in_use,
-    ///         errc::not_supported, errc::out_of_memory, also for a 65th port; the text says which value and what to do
+    ///         errc::not_supported, errc::out_of_memory, also with 64 ports and engines open; the text says what to do
     static port open(std::string_view spec, port_options options = {});
 
     const std::string& spec() const noexcept;
     const std::string& driver() const noexcept; ///< "net_af_xdp", ...: for `iface:` the driver that worked
     std::array<std::uint8_t, 6> mac() const noexcept;
-    /// The longest packet that can be sent: the MTU of the kernel's interface behind the port, else of the driver; at
+    /// The longest packet that can be sent: the MTU of the Linux interface behind the port, else of the driver; at
     /// most what the driver can send.
     std::uint16_t mtu() const noexcept;
-    /// Whether frames can leave now. For a kernel's interface: it is up and has a carrier; for other ports: the
+    /// Whether frames can leave now. For a Linux interface: it is up and has a carrier; for other ports: the
     /// driver's link status. Any thread; never blocks.
     bool link_up() const noexcept;
     /// Counters of one moment, when every engine is between two iterations: blocks for up to one iteration, or up to 1
@@ -51,7 +51,7 @@ class port {
 
     /// Whether a capture file has been read to its end and no packet of it is held; always false for other ports.
     bool exhausted() const noexcept;
-    /// Whether the device, or the kernel interface behind it, has been removed, or an unplugged NIC waits for the port
+    /// Whether the device, or the Linux interface behind it, has been removed, or an unplugged NIC waits for the port
     /// to close. A running engine detects this within about 20 ms: send queues then fail and flush the entries that the
     /// driver has not taken, and no packet is received any more.
     bool gone() const noexcept;

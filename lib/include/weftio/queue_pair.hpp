@@ -42,7 +42,7 @@ struct queue_pair_options {
 struct queue_pair_attributes {
     std::optional<std::uint16_t>
         partition_key{};            ///< (in place of pkey_index) the key itself; 0xffff in networks without partitions
-    std::optional<access> rights{}; ///< (qp_access_flags) what the peer may ask for
+    std::optional<access> rights{}; ///< (qp_access_flags) what the peer may do, if the region also grants it
     std::optional<std::string> peer_address{}; ///< (ah_attr.grh.dgid) IPv4 or IPv6, of the same kind as the device's
     /// With peer_address: MAC of the peer, or of the router on the path. Empty: modify() resolves it by ARP or ND, 3 s
     /// at most.

@@ -58,8 +58,8 @@ struct rdma_device_options {
 ///
 /// While the rdma_device or one of its queue pairs exists, the port answers requests for the MAC of the address (ARP,
 /// IPv6 neighbor discovery). rdma_queue::connect() sends such a request if the peer's rdma_address has no MAC. Packets
-/// go to that MAC and not through a router. If the port's driver has no MAC address (net_ring), the port uses a MAC
-/// that is made from the address.
+/// go directly to that MAC. For a peer behind a router, set rdma_peer::mac. If the port's driver has no MAC address
+/// (net_ring), the port uses a MAC that is made from the address.
 ///
 /// - Ownership: a cheap handle; copies refer to the same device; keeps the port alive.
 /// - Threads: any.
@@ -100,7 +100,7 @@ struct rdma_peer {
     std::uint32_t first_psn = 0;                   ///< PSN of its first request (sq_psn): 2^24 - 1 at most
     rdma_service service = rdma_service::reliable; ///< (qp_type)
     std::uint32_t path_mtu = 1024;                 ///< in bytes (path_mtu): 256, 512, 1024, 2048 or 4096
-    std::uint8_t most_reads = 16; ///< READs and atomics it accepts, and has in flight (max_dest_rd_atomic): at least 1
+    std::uint8_t most_reads = 16; ///< READs and atomics in flight per direction (max_dest_rd_atomic): at least 1
     /// MAC of the peer, or of the router on the path to it. Empty: rdma_queue::connect() resolves `address` by ARP or
     /// ND.
     std::optional<std::array<std::uint8_t, 6>> mac{};
@@ -115,7 +115,7 @@ struct rdma_address {
 
     /// 128 hexadecimal digits.
     std::string text() const;
-    /// @throws weftio::error errc::invalid_argument `text` is not, or not all of, the output of text()
+    /// @throws weftio::error errc::invalid_argument `text` is not the complete output of text()
     static rdma_address of_text(std::string_view text);
     /// @throws weftio::error errc::invalid_argument `bytes` are no address, are truncated, or have another version
     static rdma_address of_bytes(std::span<const std::uint8_t> bytes);
@@ -162,7 +162,7 @@ struct rdma_queue_options {
     /// Payload bytes of a packet: 256, 512, 1024, 2048 or 4096; 0: the largest that fits the port's MTU. A connection
     /// uses the smaller value of its two ends.
     std::uint32_t path_mtu = 0;
-    access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< what the peer may ask for
+    access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< what the peer may do
     std::uint8_t most_reads = 16; ///< READs and atomics in flight per direction, 1..16; limited to the peer's value
     std::uint8_t timeout = 14;    ///< acknowledgment timeout: 4.096 us x 2^timeout; 0: no timeout; 31 at most
     std::uint8_t retry_count = 7; ///< retries after a loss; 7 at most

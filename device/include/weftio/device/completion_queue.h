@@ -31,7 +31,7 @@ struct weftio_dev_completion_queue {
     weftio_u32 consumed;     /**< next index to consume */
     weftio_u32 scratch;      /**< word of weftio_block_sum_u32 */
     weftio_u32 number;       /**< number of the queue at its NIC */
-    weftio_u32 beats;        /**< as in the trace */
+    weftio_u32 beats;        /**< calls, and rounds of waits, so far (queue_trace::beats) */
     weftio_u32 reserved[11];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_completion_queue) == (WEFTIO_DEV_ABI_COMPLETION_QUEUE & 0xffffu),
@@ -146,7 +146,7 @@ WEFTIO_FN weftio_s32 weftio_dev_completion_queue_poll(WEFTIO_GLOBAL struct wefti
  * @param[out] first  index of the first; unchanged on INVALID_ARGUMENT
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT `timeout_ns` have passed without a completion; WEFTIO_DEV_ABORTED the host
  *         asks the kernel to end (`count` may be above 0); WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS
- *         (handle.h): `queue` is no completion queue, or another version's
+ *         (handle.h): `queue` is no completion queue of this version
  */
 WEFTIO_FN weftio_s32 weftio_dev_completion_queue_poll_thread(WEFTIO_GLOBAL struct weftio_dev_completion_queue *queue,
                                                              weftio_u32 most, weftio_u64 timeout_ns, weftio_u32 *count,

@@ -36,7 +36,7 @@ struct weftio_dev_eth_rxq {
     weftio_u64 turn;                /**< inline mode on a CPU: function that runs the engine once, else 0 */
     weftio_u64 turn_context;        /**< its argument */
     weftio_u32 slot_bytes;          /**< the longest packet */
-    weftio_u32 beats;               /**< as in the trace */
+    weftio_u32 beats;               /**< calls, and rounds of waits, so far (queue_trace::beats) */
     weftio_u32 reserved[6];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_rxq) == (WEFTIO_DEV_ABI_ETH_RXQ & 0xffffu),
@@ -79,7 +79,7 @@ struct weftio_dev_receive_call {
     weftio_u64 deadline_ns; /**< lane 0; 0 before it has read the clock for the first time */
     weftio_u32 start;       /**< index of the first packet */
     weftio_u32 limit;       /**< most packets to hand out */
-    weftio_u32 enough;      /**< packets that end the call; no ring has as many when only the abort flag may end it */
+    weftio_u32 enough;      /**< packets that end the call; 0xffffffff: only the abort flag ends it */
     weftio_u32 found;       /**< packets so far: [start, start + found) */
     weftio_u32 stop;        /**< WEFTIO_DEV_STOP_* of the last round, or 0 */
 };
@@ -113,7 +113,7 @@ WEFTIO_FN void weftio_dev_receive_run_engine(const WEFTIO_GLOBAL struct weftio_d
         weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
 }
 
-/** Lane 0: returns WEFTIO_DEV_STOP_TIMEOUT once `timeout_ns` have passed since the first call, else 0. */
+/** Lane 0: returns WEFTIO_DEV_STOP_TIMEOUT once `timeout_ns` have passed since the first round of the call, else 0. */
 WEFTIO_FN weftio_u32 weftio_dev_receive_late(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                              struct weftio_dev_receive_call *call)
 {
@@ -125,15 +125,15 @@ WEFTIO_FN weftio_u32 weftio_dev_receive_late(const WEFTIO_GLOBAL struct weftio_d
 }
 
 /**
- * The round of one lane. A slot that the kernel holds cannot show a completion of the current pass, so no count of free
- * slots is needed. Lane 0 reads the abort flag in every round, so that a kernel that always finds enough packets ends
- * too.
+ * One round: one lane polls completions. A slot that the kernel holds cannot show a completion of the current pass, so
+ * no count of free slots is needed. Lane 0 reads the abort flag in every round, so that a kernel that always finds
+ * enough packets ends too.
  */
 WEFTIO_FN struct weftio_dev_round weftio_dev_receive_look(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                           struct weftio_dev_receive_call *call, weftio_u32 lane,
                                                           weftio_u32 lanes)
 {
-    /* Loaded before the completions and used after them: two round trips to the host take the time of one. */
+    /* Loaded before the completions and used after them: the two loads over the bus overlap. */
     weftio_u32 abort = lane == 0 ? weftio_load_relaxed_u32(&rxq->control->abort) : 0;
     weftio_u32 rest = call->limit - call->found;
     struct weftio_dev_round round = {0, 0, 0};
@@ -233,7 +233,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
  * @param[out] first   index of the first; unchanged on INVALID_ARGUMENT
  * @return WEFTIO_DEV_OK, also when the time has passed; WEFTIO_DEV_ABORTED the host asks the kernel to end (`count` may
  *         be above 0); WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS (handle.h): `rxq` is no receive queue, or
- *         another version's
+ *         has the layout of another version
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                        weftio_u32 max_packets, weftio_u64 timeout_ns, weftio_u32 *count,

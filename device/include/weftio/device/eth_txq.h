@@ -100,8 +100,8 @@ WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struc
  * @param[out] position  free-running index of the entry, for weftio_dev_eth_txq_poll_completion() and
  *                       weftio_dev_eth_txq_wait_completed(); unchanged on error
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no position is free; WEFTIO_DEV_INVALID_ARGUMENT `bytes` is 0 or larger than
- *         the buffer; with WEFTIO_DEV_CHECKS (handle.h) also: `txq` is no Ethernet send queue, or another version's. On
- *         error nothing is enqueued.
+ *         the buffer; with WEFTIO_DEV_CHECKS (handle.h) also: `txq` is no send queue of this version. On error nothing
+ *         is enqueued.
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong_position(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                                      struct weftio_dev_buf buffer, weftio_u32 bytes,
