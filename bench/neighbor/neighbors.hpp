@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/on_core.hpp"
+#include "machine.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::bench {
