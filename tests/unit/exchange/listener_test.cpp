@@ -70,7 +70,8 @@ TEST_F(TcpExchange, TellsAPeerOfAnotherVersionItsOwn)
 {
     raw_peer peer(listener.port());
     peer.say(hello('c', 2));
-    expect_error(errc::timed_out, "no peer connected, though 1 others did", [&] { (void)listener.accept(hasty); });
+    expect_error(errc::timed_out, "no peer connected, but 1 other clients connected",
+                 [&] { (void)listener.accept(hasty); });
     EXPECT_EQ(peer.hear(100), hello('l')) << "and then the end";
 }
 
