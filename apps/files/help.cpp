@@ -5,7 +5,7 @@ namespace weftio::files {
 std::string_view help_text() noexcept
 {
     return R"(Usage: weftio-files --check [options] [PATH...]    shows how this machine can do file I/O
-       weftio-files bench [options] [FILE]         measures, compared with POSIX and copies, and with fio
+       weftio-files bench [options] [FILE]         measures, beside POSIX with copies, and fio
        weftio-files --stats PID [--json]           shows what a running program has read and written
 Check:    --config FILE       a cufile.json [that of WEFTIO_FILE_JSON or CUFILE_ENV_PATH_JSON]
           --topology FILE     PCIe trees and NVLinks, in PLATFORM's format [this machine's]

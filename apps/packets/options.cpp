@@ -76,7 +76,7 @@ void take_addresses(const raw_options& from, command& to)
     const auto is_version = [&](const address& own) { return own.version == to.peer->version; };
     const auto own = std::ranges::find_if(to.server.addresses, is_version);
     if (own == to.server.addresses.end())
-        refuse(fmt::format("--peer {}: needs an --address of IPv{}, too", from.peer, to.peer->version));
+        refuse(fmt::format("--peer {}: needs an --address of IPv{}", from.peer, to.peer->version));
     if (std::ranges::none_of(to.server.addresses, [&](const address& each) { return has_in_network(each, *to.peer); }))
         refuse(fmt::format("--peer {}: is not in the network of {}; give an address of that network", from.peer,
                            with_prefix(*own)));

@@ -129,7 +129,7 @@ std::string file_clash(const command& wanted)
         const use& written = all.written[at];
         for (const use& read : all.read)
             if (same(written, read, STDIN_FILENO))
-                return fmt::format("weftio-replay: {}: would overwrite the input {}; name another file", written.word,
+                return fmt::format("weftio-replay: {}: would overwrite {}; name another file", written.word,
                                    read.word == "-" ? "standard input" : read.word);
         for (std::size_t before = 0; before < at; ++before)
             if (same(written, all.written[before], STDOUT_FILENO))

@@ -6,7 +6,7 @@ std::string_view help_text() noexcept
 {
     return R"(Usage: weftio-replay [options] FILE... PORT      sends captures as they happened
        weftio-replay --check FILE...             shows what they contain
-FILE   pcap or pcapng, or compressed by gzip, zstd, xz or bzip2; -: standard input
+FILE   pcap or pcapng, also compressed by gzip, zstd, xz or bzip2; -: stdin
 PORT   iface:NAME  tap:NAME  pcap:tx=FILE  null  a PCI address  or DPDK devargs
 Files:    --merge             merge all files by time, instead of file by file
       -K, --preload-pcap      read all files before the first frame is sent

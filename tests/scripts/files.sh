@@ -71,12 +71,12 @@ check_has "bench --plot of another kind: sentence" "--plot moved.png: the plot i
 expect 1 bench -s 1m -b 4k --seconds 0.01 --no-fio --plot "$work/none/moved.svg" "$work"
 check_has "bench --plot that cannot be written: sentence" "--plot $work/none/moved.svg: cannot be written" "$(cat err)"
 expect 1 bench -s 1m -b 4k "$work/none/file"
-check_has "a file that cannot be made: sentence" "$work/none/file: cannot be made: No such file or directory" "$(cat err)"
+check_has "a file that cannot be made: sentence" "$work/none/file: cannot be created: No such file or directory" "$(cat err)"
 mkdir small
 if unshare -m mount -t tmpfs -o size=1m none small 2>/dev/null; then
     bounded unshare -m sh -c "mount -t tmpfs -o size=1m none small && exec '$files' bench -s 4m -b 4k small" >out 2>err
     check "bench on a full disk: exit status" 2 $?
-    check_has "bench on a full disk: sentence" "no room for 4194304 bytes: No space left on device" "$(cat err)"
+    check_has "bench on a full disk: sentence" "no space for 4194304 bytes: No space left on device" "$(cat err)"
 fi
 mkfifo pipe
 expect 1 bench -s 1m -b 4k --seconds 0.01 "$work/pipe"
@@ -110,7 +110,7 @@ kill $program
 wait $program 2>/dev/null
 rm -f weftio-files.*
 expect 3 --stats $program
-check "--stats of no process: sentence" "weftio-files: process $program: there is none" "$(cat err)"
+check "--stats of no process: sentence" "weftio-files: process $program: no such process" "$(cat err)"
 expect 3 --stats $$
 check "--stats of another program: sentence" "weftio-files: process $$: uses no Weftio files" "$(cat err)"
 

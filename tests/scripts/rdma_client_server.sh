@@ -88,7 +88,7 @@ port=$(grep -o 'TCP port [0-9]*' "$work/server" | tr -dc 0-9)
 refused 4 "the peer closed the connection; check the peer" --connect "127.0.0.1:$port" -n null
 ended "no way between them" 1
 check_has "no way between them: sentence" "no acknowledgment after retry_count retries" "$(cat "$work/words")"
-check "no way between them: what came" "Server: buffer 0, piece 0: nothing with immediate value 0, bytes of 0x00: not what was sent" \
+check "no way between them: what came" "Server: buffer 0, piece 0: nothing with immediate value 0, bytes of 0x00: not the bytes sent" \
     "$(grep ^Server "$work/server" | head -1)"
 
 missed=

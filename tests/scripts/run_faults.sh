@@ -42,8 +42,8 @@ exec 9>"$work/hold"
 is_in() { grep -q in "$work/first"; }
 eventually_by $other is_in
 "$run" --wire "$wire" --address 10.9.9.9 -- ls /dev/infiniband >"$work/out" 2>"$work/words"
-check "an address that another process has" "error: weftio: rdma_device: port wire:$wire: process $other has the address 10.9.9.9 on \
-this wire, and peers find one process by it; give this one another address" "$(grep weftio: "$work/words")"
+check "an address that another process has" "error: weftio: rdma_device: port wire:$wire: process $other already has the address \
+10.9.9.9 on this wire; use another address" "$(grep weftio: "$work/words")"
 exec 9>&-
 wait_for_end $other
 other=''
@@ -54,7 +54,7 @@ full="mount -t tmpfs -o size=1500k tmpfs /dev/shm && exec $run --wire $wire -- l
 if unshare -rm true 2>/dev/null; then
     unshare -rm sh -c "$full" >"$work/out" 2>"$work/words"
     check "a full /dev/shm: no devices" "" "$(cat "$work/out")"
-    check_has "a full /dev/shm: sentence" "port wire:$wire: /dev/shm has no room for 1024 KiB (No space left on device); remove files" \
+    check_has "a full /dev/shm: sentence" "port wire:$wire: /dev/shm has no space for 1024 KiB (No space left on device); remove files there" \
         "$(cat "$work/words")"
 else
     echo "not checked: a full /dev/shm (no namespace of mounts)"

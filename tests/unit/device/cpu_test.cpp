@@ -151,7 +151,7 @@ TEST_F(CpuDevice, ALaneThatThrowsIsAFaultThatEndsTheWholeKernel)
         error fault = error_of([&] { running.wait_for(patience); });
         EXPECT_EQ(fault.code(), errc::device_error);
         EXPECT_THAT(fault.what(), HasSubstr("kernel throw_in_lane on the CPU, block 1: lane " +
-                                            std::to_string(thrower) + " ended with the exception \"a bad day\""));
+                                            std::to_string(thrower) + " threw the exception \"a bad day\""));
         EXPECT_FALSE(running.alive());
         EXPECT_EQ(error_of([&] { running.wait_for(patience); }).what(), std::string(fault.what()));
     }
@@ -186,7 +186,7 @@ TEST_F(CpuDevice, ADeadlockIsAFaultThatSaysWhichLanesWaitWhere)
     EXPECT_EQ(fault.code(), errc::device_error);
     EXPECT_THAT(fault.what(), StartsWith("weftio: kernel disagree on the CPU, block 0: deadlock: "
                                          "lanes wait at the block barrier (0-2, 4, 10-11, 13-39), "
-                                         "lanes wait at their warp's barrier (3, 5-9), ended: 12;"));
+                                         "lanes wait at their warp's barrier (3, 5-9), returned: 12;"));
     EXPECT_EQ(words[0], 0u) << "lanes were not unwound";
     EXPECT_EQ(words[1], 0u) << "a lane went on";
 }

@@ -119,7 +119,7 @@ TEST_F(Configured, LoggingLevelKeepsLinesBackAndTraceHasEachOperation)
         for (int i = 0; i < 2; ++i)
             EXPECT_TRUE(file.write(near, 100, 0).ok());
         return std::array{lines.with("nonsense"), lines.with("files: no_direct: "),
-                          lines.with("by posix, fall no_direct")};
+                          lines.with("by posix, fallback no_direct")};
     };
     EXPECT_EQ(lines_at("ERROR"), (std::array<std::size_t, 3>{0, 0, 0}));
     EXPECT_EQ(lines_at("WARN"), (std::array<std::size_t, 3>{1, 0, 0}));

@@ -107,7 +107,7 @@ TEST_F(Vendor, KnowsRegisteredMemoryByItsFirstByte)
     const file_engine other({.only = file_way::cufile});
     const file_buffer again(other, near);
     EXPECT_EQ(file.read(refused, 8, 0).bytes, 8) << "transfers do without";
-    EXPECT_EQ(lines.with("cuFileBufRegister fails with 5036"), 1U);
+    EXPECT_EQ(lines.with("cuFileBufRegister failed with 5036"), 1U);
     EXPECT_THAT(control.calls(),
                 ElementsAre("register 300000", "read 512 at 0 memory+4096", "read 512 at 512 memory+100",
                             "register 300000", "register 300000", "read 8 at 0 memory+0"));
@@ -214,7 +214,7 @@ TEST_F(Vendor, FilesThatItRefusesAreStagedAndCounted)
         EXPECT_NE(result.way, file_way::cufile);
     }
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + 5000, content.begin()));
-    EXPECT_EQ(lines.with("cuFileHandleRegister fails with 5030"), 1U);
+    EXPECT_EQ(lines.with("cuFileHandleRegister failed with 5030"), 1U);
     EXPECT_EQ(lines.with("no_vendor_library"), 1U) << "told once";
     EXPECT_EQ(engine.counters().of(file_fall::no_vendor_library), 2U);
     for (const file_engine& strict : {file_engine({.strict = true}), file_engine({.only = file_way::cufile})}) {

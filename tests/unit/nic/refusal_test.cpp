@@ -220,7 +220,7 @@ TEST(BufferArrayRefusals, NameTheValues)
     expect_refusal(refused({.count = 5, .buffer_bytes = 100, .stride_bytes = 99}),
                    {"", "", errc::invalid_argument, "stride_bytes is 99", "leave it 0"});
     expect_refusal(refused({.count = 1, .buffer_bytes = 0xffffffff}),
-                   {"", "", errc::invalid_argument, "4294967295", "at most 4294967232"});
+                   {"", "", errc::invalid_argument, "4294967295", "set 4294967232 at most"});
     expect_refusal(refused({.count = 0xffffffff, .buffer_bytes = 0xffffffc0}), {"", "", errc::out_of_memory, "", ""});
 }
 

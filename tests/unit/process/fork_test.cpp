@@ -69,7 +69,7 @@ const scene child_that_opens("child_that_opens", [] {
         try {
             weftio::port::open("null");
         } catch (const weftio::error& refused) {
-            return std::string_view(refused.what()).find("is a child") != std::string_view::npos ? 5 : 6;
+            return std::string_view(refused.what()).find("the parent of this one") != std::string_view::npos ? 5 : 6;
         }
         return 7;
     });
