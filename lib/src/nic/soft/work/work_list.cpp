@@ -31,7 +31,8 @@ void work_list::poll_commits(bool busy) noexcept
 {
     if (busy && ++busy_turns_ % busy_turns_per_commit_poll != 0)
         return;
-    for (std::size_t left = busy ? 1 : polls_when_idle; left != 0 && !at_bells_.empty(); --left) {
+    const std::size_t most = busy ? 1 : polls_when_idle;
+    for (std::size_t left = std::min(most, at_bells_.size()); left != 0 && !at_bells_.empty(); --left) {
         last_commit_polled_ = last_commit_polled_ + 1 < at_bells_.size() ? last_commit_polled_ + 1 : 0;
         poll_one(at_bells_[last_commit_polled_], ++polls_ % polls_per_wake == 0);
     }
