@@ -6,9 +6,9 @@
 #include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 
+#include <array>
 #include <atomic>
 #include <bitset>
-#include <string>
 #include <string_view>
 
 #include "core/log.hpp"
@@ -18,11 +18,17 @@ namespace weftio::dpdk {
 
 namespace {
 
-/// The name of the mempool driver. Each copy of this library in a process has its own, as it calls its own functions.
-const std::string& driver_name()
+/// The name of the mempool driver. Each copy of this library in a process has its own, as it calls its own functions. No
+/// string: threads make pools while the process exits.
+const char* driver_name()
 {
-    static const std::string name = fmt::format("weftio_{}", static_cast<const void*>(&name));
-    return name;
+    static const auto name = [] {
+        static const char own = 0; // only its address counts
+        std::array<char, RTE_MEMPOOL_OPS_NAMESIZE> made{};
+        fmt::format_to_n(made.data(), made.size() - 1, "weftio_{}", static_cast<const void*>(&own));
+        return made;
+    }();
+    return name.data();
 }
 
 using ops_flags = std::bitset<RTE_MEMPOOL_MAX_OPS_IDX>;
@@ -106,7 +112,7 @@ rte_mempool* make_objectless_pool(const std::string& name, mbuf_source& source, 
     [[maybe_unused]] static const bool registered = (register_driver(), true);
     rte_mempool* pool = rte_mempool_create_empty(name.c_str(), 1, sizeof(rte_mbuf), 0, sizeof(rte_pktmbuf_pool_private),
                                                  SOCKET_ID_ANY, 0);
-    if (!pool || rte_mempool_set_ops_byname(pool, driver_name().c_str(), &source) != 0) {
+    if (!pool || rte_mempool_set_ops_byname(pool, driver_name(), &source) != 0) {
         int reason = rte_errno;
         rte_mempool_free(pool);
         throw error(
