@@ -191,8 +191,8 @@ struct tcp_listener::state {
             return;
         std::string others;
         if (const std::size_t count = refused + candidates.size(); count != 0)
-            others = fmt::format(", but {} other clients connected (last one rejected: {})", count,
-                                 refused == 0 ? "none" : last_refused);
+            others = fmt::format(", but {} other client{} connected (last one rejected: {})", count,
+                                 count == 1 ? "" : "s", refused == 0 ? "none" : last_refused);
         call.fail(errc::timed_out,
                   "no peer connected{} within {} ms; start the peer, and give it this host's address and this port",
                   others, call.timeout_ms());

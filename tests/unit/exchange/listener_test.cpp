@@ -70,7 +70,7 @@ TEST_F(TcpExchange, TellsAPeerOfAnotherVersionItsOwn)
 {
     raw_peer peer(listener.port());
     peer.say(hello('c', 2));
-    expect_error(errc::timed_out, "no peer connected, but 1 other clients connected",
+    expect_error(errc::timed_out, "no peer connected, but 1 other client connected",
                  [&] { (void)listener.accept(hasty); });
     EXPECT_EQ(peer.hear(100), hello('l')) << "and then the end";
 }

@@ -25,7 +25,7 @@ class work_list {
     static constexpr std::uint32_t polls_when_busy = 4, polls_when_idle = 64;
     /// Busy turns to a poll of a record of a queue that a doorbell wakes, for commits without a push.
     static constexpr std::uint32_t busy_turns_per_commit_poll = 4;
-    /// After this many turns without work a queue sleeps: only its doorbell record is polled.
+    /// After this many turns without work a queue sleeps: only its doorbell and its record are polled.
     static constexpr std::uint32_t turns_awake = 256;
     /// A sleeping queue has one turn after this many polls, for work that its doorbell record does not show.
     static constexpr std::uint32_t polls_per_wake = 1024;
