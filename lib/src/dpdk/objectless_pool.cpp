@@ -18,8 +18,8 @@ namespace weftio::dpdk {
 
 namespace {
 
-/// The name of the mempool driver. Each copy of this library in a process has its own, as it calls its own functions. No
-/// string: threads make pools while the process exits.
+/// The name of the mempool driver. Each copy of this library in a process has its own, as it calls its own functions.
+/// No string: threads make pools while the process exits.
 const char* driver_name()
 {
     static const auto name = [] {
