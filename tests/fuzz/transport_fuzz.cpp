@@ -16,7 +16,8 @@ using namespace roce;
 roce::connection connection_of(numbers& in)
 {
     const std::uint8_t choice = in.byte();
-    return {.service = choice % 8 == 7 ? roce_service::uc : roce_service::rc, .path_mtu = 256u << choice / 8 % 5};
+    return {.service = choice % 8 == 7 ? rdma_service::unreliable : rdma_service::reliable,
+            .path_mtu = 256u << choice / 8 % 5};
 }
 
 /// Mostly all.

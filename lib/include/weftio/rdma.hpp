@@ -88,11 +88,6 @@ class rdma_device {
     std::shared_ptr<const state> state_;
 };
 
-enum class rdma_service : std::uint8_t {
-    reliable,  ///< RC: an entry is done when the peer has acknowledged it; lost packets are retransmitted
-    unreliable ///< UC: an entry is done when it is sent; a message that loses a packet is lost; no reads, no atomics
-};
-
 /// Connection data of a queue pair, as verbs programs exchange it. The name of each value in verbs is in brackets.
 struct rdma_peer {
     std::string address;                           ///< IPv4 or IPv6 (its GID)

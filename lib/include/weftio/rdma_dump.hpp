@@ -45,8 +45,8 @@ struct rdma_dump {
 
     // The connection; empty before RTR.
     bool connected = false;
-    bool reliable = true;
-    bool same_port = false; ///< the peer is at this port: no packet goes to the driver
+    rdma_service service = rdma_service::reliable; ///< set before RTR, too
+    bool same_port = false;                        ///< the peer is at this port: no packet goes to the driver
     std::string address, peer_address;
     std::array<std::uint8_t, 6> peer_mac{};
     std::uint32_t peer_queue = 0;

@@ -1,9 +1,15 @@
-// The states of a queue pair, by the names of verbs.
+// Service and states of a queue pair, by the names of verbs.
 #pragma once
 
 #include <cstdint>
 
 namespace weftio {
+
+enum class rdma_service : std::uint8_t {
+    reliable,  ///< RC: an entry is done when the peer has acknowledged it; lost packets are retransmitted
+    unreliable ///< UC: an entry is done when it is sent; a message that loses a packet is lost; no reads, no atomics
+};
+const char* to_string(rdma_service service) noexcept; ///< "RC", "UC"
 
 enum class rdma_state : std::uint8_t {
     reset,              ///< RESET: the NIC accesses none of its memory

@@ -33,7 +33,7 @@ ring_end completion_queue::resize(const completion_memory&)
             number()));
 }
 
-std::shared_ptr<rdma_queue> backend::make_rdma_queue(const rdma_rings&)
+std::shared_ptr<rdma_queue> backend::make_rdma_queue(const rdma_rings&, rdma_service)
 {
     refuse_rdma(*this, "rdma_queue");
 }

@@ -21,6 +21,7 @@
 #include "weftio/device/wqe.h"
 #include "weftio/events.hpp"
 #include "weftio/flow_match.hpp"
+#include "weftio/rdma_state.hpp"
 
 namespace weftio::nic {
 
@@ -195,8 +196,9 @@ class backend : public memory_user {
     /// errc::not_reachable the NIC cannot write its memory
     virtual std::shared_ptr<completion_queue> make_completion_queue(const completion_memory& memory);
     /// Makes a queue pair (nic/rdma_backend.hpp), which is not connected yet.
-    /// @throws weftio::error errc::not_supported the NIC or the port does not support RDMA; errc::out_of_memory
-    virtual std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings);
+    /// @throws weftio::error errc::not_supported the NIC or the port does not support RDMA, or not this service;
+    /// errc::out_of_memory
+    virtual std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings, rdma_service service);
     /// Adds an address of the port's own (nic/rdma_backend.hpp).
     /// @throws weftio::error as make_rdma_queue(); errc::in_use the port has it already
     virtual std::unique_ptr<held_rdma_address> add_rdma_address(const rdma_own_address& own);

@@ -70,7 +70,6 @@ struct rdma_end {
 /// What both ends agreed on. Both addresses are of one IP version.
 struct rdma_connection {
     rdma_end ours, theirs;
-    bool reliable = true;          ///< RC; false: UC
     std::uint32_t path_mtu = 1024; ///< 256, 512, 1024, 2048 or 4096
     std::uint16_t partition_key = 0xffff;
     access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< of the peer, at this queue

@@ -39,10 +39,7 @@ void check(const queue_pair_options& options)
         require_power("receive_entries", options.receive_entries, 1, most_entries);
     if (options.receive_entries != 0)
         require_power("receive_stride", options.receive_stride, least_stride, most_stride);
-    if (options.service > rdma_service::unreliable)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair: service is {}; set rdma_service::reliable or unreliable",
-                                static_cast<unsigned>(options.service)));
+    rdma::require_service("queue_pair", options.service);
     if (options.user_index > most_user_index)
         throw error(errc::invalid_argument, fmt::format("weftio: queue_pair: user_index is {}; set {} at most",
                                                         options.user_index, most_user_index));
@@ -106,7 +103,7 @@ struct queue_pair::members final : queues::reported_queue {
     members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const completion_queue& sends,
             const completion_queue& receives, const queue_pair_options& wanted)
         : at(std::move(port)), where(kernels), options(wanted), rings(rings_of(kernels, wanted, sends, receives)),
-          queue(at->nic->make_rdma_queue(rings)), how(fresh())
+          queue(at->nic->make_rdma_queue(rings, wanted.service)), how(fresh())
     {}
     members(const members&) = delete;
     members& operator=(const members&) = delete;
@@ -121,7 +118,6 @@ struct queue_pair::members final : queues::reported_queue {
     {
         nic::rdma_connection made;
         made.ours = {.mac = at->own().mac, .address = at->own().address};
-        made.reliable = options.service == rdma_service::reliable;
         made.vlan_tci = at->own().vlan_tci;
         return made;
     }

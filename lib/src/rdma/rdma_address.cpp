@@ -21,7 +21,7 @@ constexpr std::size_t service_at = rdma::blob_body, reads_at = 7, gid_at = 8, ma
 /// Checks fields of an address whose checksum is right: wrong values mean that another library version wrote it.
 void require_known(const rdma::rdma_end_info& info)
 {
-    if (info.service > rdma_service::unreliable || !net::is_path_mtu(info.path_mtu) || info.most_reads == 0 ||
+    if (!rdma::is_service(info.service) || !net::is_path_mtu(info.path_mtu) || info.most_reads == 0 ||
         info.end.queue > net::psn_mask || info.end.first_psn > net::psn_mask)
         throw error(
             errc::invalid_argument,
@@ -43,7 +43,7 @@ void require_peer(const rdma_peer& peer)
     require("queue", peer.queue, first_of_connections, net::psn_mask);
     require("first_psn", peer.first_psn, 0, net::psn_mask);
     require("most_reads", peer.most_reads, 1, 255);
-    require("service", static_cast<std::uint32_t>(peer.service), 0, 1);
+    rdma::require_service("rdma_peer", peer.service);
     if (!net::is_path_mtu(peer.path_mtu))
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_peer: path_mtu is {}; set 256, 512, 1024, 2048 or 4096", peer.path_mtu));
@@ -107,6 +107,14 @@ rdma_address rdma_address::of_bytes(std::span<const std::uint8_t> bytes)
 }
 
 namespace rdma {
+
+void require_service(std::string_view who, rdma_service service)
+{
+    if (!rdma::is_service(service))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: service is {}; set rdma_service::reliable or unreliable", who,
+                                static_cast<unsigned>(service)));
+}
 
 rdma_address to_address(const rdma_end_info& info) noexcept
 {

@@ -32,7 +32,7 @@ std::string connection_of(const rdma_dump& dump)
     if (!dump.connected)
         return ", not connected";
     return fmt::format(", {}, {} to {} queue {} at {:02x}{}, path MTU {}, DSCP {}, hop limit {}",
-                       dump.reliable ? "RC" : "UC", dump.address, dump.peer_address, dump.peer_queue,
+                       to_string(dump.service), dump.address, dump.peer_address, dump.peer_queue,
                        fmt::join(dump.peer_mac, ":"), dump.same_port ? " (this port)" : "", dump.path_mtu, dump.dscp,
                        dump.hop_limit);
 }
@@ -64,6 +64,15 @@ void add_requests(const rdma_dump& dump, std::string& text)
 }
 
 } // namespace
+
+const char* to_string(rdma_service service) noexcept
+{
+    switch (service) {
+        case rdma_service::reliable: return "RC";
+        case rdma_service::unreliable: return "UC";
+    }
+    return "unknown";
+}
 
 const char* to_string(rdma_state state) noexcept
 {

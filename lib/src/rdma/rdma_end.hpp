@@ -20,6 +20,17 @@ struct rdma_end_info {
     bool has_mac() const noexcept { return end.mac != decltype(end.mac){}; }
 };
 
+/// @throws weftio::error errc::invalid_argument rdma_service does not have this value. @param who  for the error text
+void require_service(std::string_view who, rdma_service service);
+constexpr bool is_service(rdma_service service) noexcept
+{
+    switch (service) {
+        case rdma_service::reliable:
+        case rdma_service::unreliable: return true;
+    }
+    return false;
+}
+
 rdma_address to_address(const rdma_end_info& info) noexcept;
 /// @throws weftio::error errc::invalid_argument it is not an address, or a field has an invalid value
 rdma_end_info from_address(const rdma_address& address);

@@ -52,10 +52,7 @@ void require_sound(const rdma_device& device, const rdma_queue_options& options)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_queue: receive_segments is {}; it must be a power of two from 1 to {}",
                                 options.receive_segments, most_receive_segments));
-    if (options.service > rdma_service::unreliable)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_queue: service is {}; set rdma_service::reliable or unreliable",
-                                static_cast<unsigned>(options.service)));
+    rdma::require_service("rdma_queue", options.service);
     if ((options.rights & rdma::remote_rights) != options.rights)
         throw error(
             errc::invalid_argument,
@@ -74,7 +71,11 @@ void require_sound(const rdma_device& device, const rdma_queue_options& options)
 
 const char* name_of_service(rdma_service service) noexcept
 {
-    return service == rdma_service::reliable ? "reliable (RC)" : "unreliable (UC)";
+    switch (service) {
+        case rdma_service::reliable: return "reliable (RC)";
+        case rdma_service::unreliable: return "unreliable (UC)";
+    }
+    return "unknown";
 }
 
 std::uint32_t fresh_psn(const rdma_queue_options& options)
@@ -105,7 +106,8 @@ struct pair_life {
 struct rdma_queue::members final : queues::reported_queue, rdma_receives {
     members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const rdma_queue_options& wanted)
         : at(std::move(port)), where(kernels), options(wanted),
-          queue(make_life(), [&](const nic::rdma_rings& rings) { return at->nic->make_rdma_queue(rings); }),
+          queue(make_life(),
+                [&](const nic::rdma_rings& rings) { return at->nic->make_rdma_queue(rings, options.service); }),
           psn(fresh_psn(wanted))
     {
         own_mtu = options.path_mtu != 0 ? options.path_mtu : net::path_mtu_of(at->nic->mtu());
@@ -157,7 +159,6 @@ nic::rdma_connection rdma_queue::members::connection_to(const rdma::rdma_end_inf
     nic::rdma_connection to;
     to.ours = ours().end;
     to.theirs = peer.end;
-    to.reliable = options.service == rdma_service::reliable;
     to.path_mtu = std::min(ours().path_mtu, peer.path_mtu);
     to.rights = options.rights;
     to.most_reads = std::min(options.most_reads, peer.most_reads);

@@ -14,6 +14,18 @@ struct row {
     rdma_state from, to;
     std::uint32_t must, must_of_reliable; ///< RC: both; UC: the first
     std::uint32_t may, may_of_reliable;
+
+    constexpr transition of(rdma_service service) const noexcept
+    {
+        switch (service) {
+            case rdma_service::reliable:
+                return {.exists = from != rdma_state::send_queue_error,
+                        .must = must | must_of_reliable,
+                        .may = may | may_of_reliable};
+            case rdma_service::unreliable: return {.exists = true, .must = must, .may = may};
+        }
+        return {};
+    }
 };
 
 constexpr std::uint32_t path = peer | path_mtu | peer_queue | receive_psn;
@@ -46,14 +58,11 @@ constexpr std::array<const char*, all_attributes> names{
 
 transition transition_of(rdma_service service, rdma_state from, rdma_state to) noexcept
 {
-    const bool reliable = service == rdma_service::reliable;
     if (to == rdma_state::reset || to == rdma_state::error)
         return {.exists = true};
     for (const row& way : ways)
-        if (way.from == from && way.to == to && !(reliable && from == rdma_state::send_queue_error))
-            return {.exists = true,
-                    .must = way.must | (reliable ? way.must_of_reliable : 0),
-                    .may = way.may | (reliable ? way.may_of_reliable : 0)};
+        if (way.from == from && way.to == to)
+            return way.of(service);
     return {};
 }
 

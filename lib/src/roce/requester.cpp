@@ -224,7 +224,7 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
     const std::uint32_t mtu = settings_.peer.path_mtu, run = run_of(sink, most, most_in_a_run(next, flying), mtu);
     const roce_segment part = atomic ? roce_segment{} : segment_of(next.bytes, mtu, packet_, run);
     const bool ends = part.position == roce_position::last || part.position == roce_position::only;
-    const auto opcode = opcode_of(settings_.peer.service, next.operation, part.position,
+    const auto opcode = opcode_of(opcodes_of(settings_.peer.service), next.operation, part.position,
                                   ends && !atomic ? request_.extra : roce_extra::none);
     pieces_.count = 0;
     refusal found = opcode ? refusal::none : refusal::unknown_opcode;

@@ -116,7 +116,7 @@ class requester {
     std::uint32_t most_of_a_read() noexcept;
     void lose_answers() noexcept;
     std::uint32_t reads_in_flight() noexcept;
-    bool reliable() const noexcept { return settings_.peer.service == roce_service::rc; }
+    bool reliable() const noexcept { return is_reliable(settings_.peer.service); }
 
     const requester_settings settings_;
     send_entries& entries_;

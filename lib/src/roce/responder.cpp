@@ -46,7 +46,7 @@ bool responder::receive(const roce_packet& packet)
     const roce_shape& shape = shape_of(opcode);
     const std::int32_t ahead = psn_distance(expected_, packet.headers.bth.psn);
     const bool repeats = ahead < 0 && reliable();
-    if (failed_ || shape.is_response() || service_of(opcode) != settings_.peer.service ||
+    if (failed_ || shape.is_response() || service_of(opcode) != opcodes_of(settings_.peer.service) ||
         !same_partition(settings_.peer, packet.headers) || (repeats && !is_well_formed(packet, shape))) {
         ignored.add(count);
         return true;

@@ -106,7 +106,7 @@ class responder {
     verdict refuse_receive(refusal why) noexcept;
     bool in_order(const roce_shape& shape) const noexcept;
     bool allows(access needed) const noexcept { return (settings_.rights & needed) == needed; }
-    bool reliable() const noexcept { return settings_.peer.service == roce_service::rc; }
+    bool reliable() const noexcept { return is_reliable(settings_.peer.service); }
     void acknowledge(std::uint8_t syndrome, std::uint32_t psn);
 
     bool send_acknowledge(packet_sink& sink, const answer& next);

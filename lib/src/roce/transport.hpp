@@ -9,6 +9,7 @@
 
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
+#include "weftio/rdma_state.hpp"
 #include "weftio/refusal.hpp"
 
 /// The RDMA transport as pure state machines: no threads, no clock, no DPDK, and no allocation once the pool of the
@@ -23,11 +24,31 @@ using net::roce_packet;
 using net::roce_service;
 using net::roce_shape;
 
+/// The opcodes that queue pairs of a service exchange.
+constexpr roce_service opcodes_of(rdma_service service) noexcept
+{
+    switch (service) {
+        case rdma_service::reliable: return roce_service::rc;
+        case rdma_service::unreliable: return roce_service::uc;
+    }
+    return roce_service::none;
+}
+
+/// Whether the peer acknowledges what it has executed.
+constexpr bool is_reliable(rdma_service service) noexcept
+{
+    switch (service) {
+        case rdma_service::reliable: return true;
+        case rdma_service::unreliable: return false;
+    }
+    return false;
+}
+
 /// Parameters that both ends agreed on when they connected.
 struct connection {
-    roce_service service = roce_service::rc; ///< rc or uc
-    std::uint32_t peer_queue = 0;            ///< 24 bits
-    std::uint32_t path_mtu = 1024;           ///< a value for which is_path_mtu() is true
+    rdma_service service = rdma_service::reliable;
+    std::uint32_t peer_queue = 0;  ///< 24 bits
+    std::uint32_t path_mtu = 1024; ///< a value for which is_path_mtu() is true
     std::uint16_t partition_key = 0xffff;
 };
 

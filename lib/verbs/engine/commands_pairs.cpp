@@ -10,7 +10,15 @@ namespace weftio::verbs {
 
 namespace {
 
-constexpr std::uint8_t type_rc = 2, type_uc = 3; // enum ibv_qp_type
+/// The service of an enum ibv_qp_type. @throws failure EOPNOTSUPP
+rdma_service service_of(std::uint8_t type)
+{
+    switch (type) {
+        case 2: return rdma_service::reliable;
+        case 3: return rdma_service::unreliable;
+        default: throw failure{EOPNOTSUPP};
+    }
+}
 
 /// Layout of the program's rings in libmlx5: receives first, then sends.
 void lay_out(context& in, const mlx5_ib_create_qp& of_driver, pair& made, queue_pair_options& options)
@@ -50,13 +58,13 @@ void set_doorbell(context& in, pair& made, queue_pair_options& options)
 std::uint32_t make_pair(context& in, const ib_uverbs_ex_create_qp& asked, const mlx5_ib_create_qp& of_driver)
 {
     constexpr std::uint32_t scatter_to_completions = 1u << 1, allow_scatter = 1u << 8; // optional for the NIC
-    require(asked.qp_type == type_rc || asked.qp_type == type_uc, EOPNOTSUPP);
     require(asked.is_srq == 0 && asked.create_flags == 0 && asked.comp_mask == 0, EOPNOTSUPP);
     require((of_driver.flags & ~(scatter_to_completions | allow_scatter)) == 0, EOPNOTSUPP);
+    const rdma_service service = service_of(asked.qp_type);
     auto made = std::make_shared<pair>(in.of.events);
     made->user_handle = asked.user_handle;
     made->made = asked;
-    made->service = asked.qp_type == type_rc ? rdma_service::reliable : rdma_service::unreliable;
+    made->service = service;
     made->in = use(in.domains.find(asked.pd_handle));
     made->sends = use(in.completion_queues.find(asked.send_cq_handle));
     made->receives = use(in.completion_queues.find(asked.recv_cq_handle));

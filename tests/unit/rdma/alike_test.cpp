@@ -13,9 +13,11 @@ namespace {
 constexpr std::size_t packets = 10, bytes = packets * 1024 - 24; ///< of a message
 
 struct message_case {
+    static constexpr rdma_service rc = rdma_service::reliable, uc = rdma_service::unreliable;
+
     const char* name;
     std::function<void(two_ends&)> post; ///< at the first end, to the second
-    bool reliable = true;
+    rdma_service service = rdma_service::reliable;
     bool fails = true;                              ///< the first end's queue, or its entry is done
     std::function<void(two_ends&)> post_later = {}; ///< once the peer was not ready
     friend void PrintTo(const message_case& one, std::ostream* to) { *to << one.name; }
@@ -70,10 +72,9 @@ std::string counts_of(two_ends& ends)
 
 std::string outcome(const message_case& tested, bool by_packet)
 {
-    two_ends ends(ends_at(true, by_packet));
+    two_ends ends(ends_at(true, by_packet), tested.service);
     for (unsigned end = 0; end < 2; ++end) {
         nic::rdma_connection to = ends.connection(end);
-        to.reliable = tested.reliable;
         to.timeout = 0;
         to.min_rnr_timer = 28; // 164 ms: the receive is posted before
         ends.queue(end).nic().connect(to);
@@ -118,42 +119,46 @@ TEST(RdmaAlikeAnswers, OfAReadCountAsPackets)
 
 INSTANTIATE_TEST_SUITE_P(
     Of, RdmaAlike,
-    testing::Values(
-        message_case{"Write", [](two_ends& ends) { write_to(ends, ends.memory(1).remote_at(0)); }, true, false},
-        message_case{"WriteByAWrongKey", [](two_ends& ends) { write_to(ends, wrong_key(ends)); }},
-        message_case{
-            "WriteBehindTheRegion",
-            [](two_ends& ends) { write_to(ends, ends.memory(1).remote_at(two_ends::memory_bytes - bytes + 1)); }},
-        message_case{"TwoWritesByAWrongKey",
-                     [](two_ends& ends) {
-                         write_to(ends, wrong_key(ends));
-                         write_to(ends, ends.memory(1).remote_at(0));
-                     }},
-        message_case{"SendThatIsTooLong", [](two_ends& ends) { send_into(ends, 2500); }},
-        message_case{"SendIntoNothingOfOurs",
-                     [](two_ends& ends) {
-                         ends.queue(1).post_receive({ends.memory(1).local(0, 3000), pointer(9000, 0x77777777, 0)});
-                         post(ends, WEFTIO_OPCODE_SEND, {ours(ends)});
-                     }},
-        message_case{"SendThatInvalidatesNothing",
-                     [](two_ends& ends) {
-                         receive(ends, bytes);
-                         post(ends, WEFTIO_OPCODE_SEND_INVALIDATE, {ours(ends)}, 0x1234);
-                     }},
-        message_case{"SendBeforeItsReceive", [](two_ends& ends) { send_into(ends, 0); }, true, false,
-                     [](two_ends& ends) { receive(ends, bytes); }},
-        message_case{"ImmediateBeforeItsReceive", write_with_immediate, true, false,
-                     [](two_ends& ends) { receive(ends, bytes); }},
-        message_case{"UnreliableWriteByAWrongKey", [](two_ends& ends) { write_to(ends, wrong_key(ends)); }, false,
-                     false},
-        message_case{"UnreliableWriteOf40Packets",
-                     [](two_ends& ends) {
-                         post(ends, WEFTIO_OPCODE_RDMA_WRITE, {wrong_key(ends), ours(ends, 40 * 1024)});
-                         write_to(ends, ends.memory(1).remote_at(0));
-                     },
-                     false, false},
-        message_case{"UnreliableSendWithoutReceive", [](two_ends& ends) { send_into(ends, 0); }, false, false},
-        message_case{"UnreliableSendThatIsTooLong", [](two_ends& ends) { send_into(ends, 2500); }, false, false}),
+    testing::Values(message_case{"Write", [](two_ends& ends) { write_to(ends, ends.memory(1).remote_at(0)); },
+                                 message_case::rc, false},
+                    message_case{"WriteByAWrongKey", [](two_ends& ends) { write_to(ends, wrong_key(ends)); }},
+                    message_case{"WriteBehindTheRegion",
+                                 [](two_ends& ends) {
+                                     write_to(ends, ends.memory(1).remote_at(two_ends::memory_bytes - bytes + 1));
+                                 }},
+                    message_case{"TwoWritesByAWrongKey",
+                                 [](two_ends& ends) {
+                                     write_to(ends, wrong_key(ends));
+                                     write_to(ends, ends.memory(1).remote_at(0));
+                                 }},
+                    message_case{"SendThatIsTooLong", [](two_ends& ends) { send_into(ends, 2500); }},
+                    message_case{
+                        "SendIntoNothingOfOurs",
+                        [](two_ends& ends) {
+                            ends.queue(1).post_receive({ends.memory(1).local(0, 3000), pointer(9000, 0x77777777, 0)});
+                            post(ends, WEFTIO_OPCODE_SEND, {ours(ends)});
+                        }},
+                    message_case{"SendThatInvalidatesNothing",
+                                 [](two_ends& ends) {
+                                     receive(ends, bytes);
+                                     post(ends, WEFTIO_OPCODE_SEND_INVALIDATE, {ours(ends)}, 0x1234);
+                                 }},
+                    message_case{"SendBeforeItsReceive", [](two_ends& ends) { send_into(ends, 0); }, message_case::rc,
+                                 false, [](two_ends& ends) { receive(ends, bytes); }},
+                    message_case{"ImmediateBeforeItsReceive", write_with_immediate, message_case::rc, false,
+                                 [](two_ends& ends) { receive(ends, bytes); }},
+                    message_case{"UnreliableWriteByAWrongKey", [](two_ends& ends) { write_to(ends, wrong_key(ends)); },
+                                 message_case::uc, false},
+                    message_case{"UnreliableWriteOf40Packets",
+                                 [](two_ends& ends) {
+                                     post(ends, WEFTIO_OPCODE_RDMA_WRITE, {wrong_key(ends), ours(ends, 40 * 1024)});
+                                     write_to(ends, ends.memory(1).remote_at(0));
+                                 },
+                                 message_case::uc, false},
+                    message_case{"UnreliableSendWithoutReceive", [](two_ends& ends) { send_into(ends, 0); },
+                                 message_case::uc, false},
+                    message_case{"UnreliableSendThatIsTooLong", [](two_ends& ends) { send_into(ends, 2500); },
+                                 message_case::uc, false}),
     [](const testing::TestParamInfo<message_case>& tested) { return std::string(tested.param.name); });
 
 } // namespace weftio::test

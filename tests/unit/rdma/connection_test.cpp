@@ -24,9 +24,16 @@ class RdmaEnds : public testing::TestWithParam<ends_at> {
         EXPECT_EQ(ends.queue(end).sent().syndrome, 0);
     }
 
-    two_ends ends{GetParam()};
+    explicit RdmaEnds(rdma_service service = rdma_service::reliable) : ends(GetParam(), service) {}
+
+    two_ends ends;
     fake_pair &a = ends.queue(0), &b = ends.queue(1);
     end_memory &own_memory = ends.memory(0), &peer_memory = ends.memory(1);
+};
+
+class UnreliableRdmaEnds : public RdmaEnds {
+ protected:
+    UnreliableRdmaEnds() : RdmaEnds(rdma_service::unreliable) {}
 };
 
 constexpr std::uint32_t whole = two_ends::memory_bytes;
@@ -370,13 +377,9 @@ TEST_P(RdmaEnds, SpeaksIpv6)
     expect_done(0, position);
 }
 
-TEST_P(RdmaEnds, CarriesUnreliableMessages)
+TEST_P(UnreliableRdmaEnds, CarryMessages)
 {
-    for (unsigned end = 0; end < 2; ++end) {
-        nic::rdma_connection to = ends.connection(end);
-        to.reliable = false;
-        ends.queue(end).nic().connect(to);
-    }
+    ends.connect();
     b.post_receive({peer_memory.local(0, 5000)});
     const std::uint32_t position = a.post(WEFTIO_OPCODE_SEND, {own_memory.local(100, 5000)});
     a.push();
@@ -412,7 +415,8 @@ TEST_P(RdmaEnds, GoesOnWhenIndicesWrap)
     EXPECT_EQ(small.queue(0).nic().counters().done, 40'000u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, RdmaEnds, testing::ValuesIn(all_ends),
-                         [](const testing::TestParamInfo<ends_at>& where) { return name_of(where.param); });
+constexpr auto name_of_ends = [](const testing::TestParamInfo<ends_at>& where) { return name_of(where.param); };
+INSTANTIATE_TEST_SUITE_P(Of, RdmaEnds, testing::ValuesIn(all_ends), name_of_ends);
+INSTANTIATE_TEST_SUITE_P(Of, UnreliableRdmaEnds, testing::ValuesIn(all_ends), name_of_ends);
 
 } // namespace weftio::test

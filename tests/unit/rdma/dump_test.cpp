@@ -54,7 +54,7 @@ TEST_F(RdmaDump, SaysWhoThePeerIs)
 {
     connect();
     const rdma_dump dump = a.nic().dump();
-    EXPECT_TRUE(dump.connected && dump.reliable && !dump.same_port);
+    EXPECT_TRUE(dump.connected && dump.service == rdma_service::reliable && !dump.same_port);
     EXPECT_EQ(dump.state, rdma_state::ready_to_send);
     EXPECT_EQ(dump.address, "10.0.0.1");
     EXPECT_EQ(dump.peer_address, "10.0.0.2");
@@ -164,11 +164,13 @@ TEST_F(RdmaDump, SaysWhyItFailedAndWhatWasRefused)
 }
 
 /// One of UC goes on, so its reasons add up.
-TEST_F(RdmaDump, CountsRefusedRequestsByReason)
+TEST(UnreliableRdmaDump, CountsRefusedRequestsByReason)
 {
+    two_ends ends(false, rdma_service::unreliable);
+    fake_pair &a = ends.queue(0), &b = ends.queue(1);
+    EXPECT_EQ(b.nic().dump().service, rdma_service::unreliable);
     for (unsigned end = 0; end < 2; ++end) {
         nic::rdma_connection to = ends.connection(end);
-        to.reliable = false;
         to.rights = access::remote_write;
         ends.queue(end).nic().connect(to);
     }

@@ -27,12 +27,12 @@ class fake_pair {
     static constexpr std::uint32_t receive_segments = 2;
 
     explicit fake_pair(const port& port, std::uint32_t depth = 64, std::uint32_t receive_depth = 64,
-                       protection_domain domain = {})
+                       protection_domain domain = {}, rdma_service service = rdma_service::reliable)
         : send_words_(depth * 16), receive_words_(receive_depth * receive_segments * 4), received_(receive_depth),
           depth_(depth), domain_(domain)
     {
         freshen();
-        queue_ = software_nic(port).make_rdma_queue(rings());
+        queue_ = software_nic(port).make_rdma_queue(rings(), service);
     }
     fake_pair(const fake_pair&) = delete;
     fake_pair& operator=(const fake_pair&) = delete;

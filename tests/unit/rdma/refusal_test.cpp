@@ -18,6 +18,7 @@ namespace {
 
 class RdmaRefusal : public testing::Test {
  protected:
+    explicit RdmaRefusal(rdma_service service = rdma_service::reliable) : ends(false, service) {}
     void SetUp() override
     {
         before = peer_memory.copy();
@@ -68,14 +69,6 @@ class RdmaRefusal : public testing::Test {
         EXPECT_THAT(reported.text, testing::EndsWith(explain(reported.reason)));
         EXPECT_EQ(b.reported().text, "");
     }
-    void connect_unreliably()
-    {
-        for (unsigned end = 0; end < 2; ++end) {
-            nic::rdma_connection to = ends.connection(end);
-            to.reliable = false;
-            ends.queue(end).nic().connect(to);
-        }
-    }
     /// Posts an entry, and one behind it that would be right.
     void run(std::uint32_t opcode, const std::vector<segment>& body)
     {
@@ -86,7 +79,7 @@ class RdmaRefusal : public testing::Test {
         ends.run();
     }
 
-    two_ends ends{false};
+    two_ends ends;
     fake_pair &a = ends.queue(0), &b = ends.queue(1);
     end_memory &own_memory = ends.memory(0), &peer_memory = ends.memory(1);
     std::vector<std::uint8_t> before, ours;
@@ -355,9 +348,14 @@ TEST_F(RdmaRefusal, OfAReceiveRecordThatClaimsMoreThanTheRingHolds)
     EXPECT_EQ(b.nic().counters().received, 0u);
 }
 
-TEST_F(RdmaRefusal, OfAReceiveRecordByAQueueThatAnswersNothing)
+class UnreliableRdmaRefusal : public RdmaRefusal {
+ protected:
+    UnreliableRdmaRefusal() : RdmaRefusal(rdma_service::unreliable) {}
+};
+
+TEST_F(UnreliableRdmaRefusal, OfAReceiveRecordByAQueueThatAnswersNothing)
 {
-    connect_unreliably();
+    ends.connect();
     b.claim_receives(65);
     a.post(WEFTIO_OPCODE_SEND, {own_memory.local(0, 8)});
     a.push();

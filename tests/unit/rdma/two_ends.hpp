@@ -64,14 +64,16 @@ class two_ends {
     static constexpr std::size_t memory_bytes = 65536;
 
     explicit two_ends(ends_at where, std::uint32_t depth = 64, std::uint32_t receive_depth = 64,
-                      engine_mode mode = engine_mode::inline_worker)
+                      engine_mode mode = engine_mode::inline_worker, rdma_service service = rdma_service::reliable)
         : ports(mode, where.packets), places{0, where.one_port ? 0u : 1u}
     {
         for (unsigned end = 0; end < 2; ++end) {
             memories[end].emplace(at(end), cpu, memory_bytes, region_options{.rights = all_rights});
-            queues[end] = std::make_unique<fake_pair>(at(end), depth, receive_depth);
+            queues[end] = std::make_unique<fake_pair>(at(end), depth, receive_depth, protection_domain{}, service);
         }
     }
+
+    two_ends(ends_at where, rdma_service service) : two_ends(where, 64, 64, engine_mode::inline_worker, service) {}
 
     port& at(unsigned end) { return ports.get(places[end]); }
     nic::rdma_connection connection(unsigned end) const

@@ -220,7 +220,7 @@ TEST(RoceResponderForms, OfAnotherServiceAreIgnored)
 
 TEST(RoceResponderForms, ThatAreWrongEndNoUnreliableConnection)
 {
-    at_responder end({.peer = {.service = roce_service::uc}});
+    at_responder end({.peer = {.service = weftio::rdma_service::unreliable}});
     end.ask_badly(roce_opcode{0x2c}, first, roce_refusal::unknown_opcode);
     end.ask_badly(uc_write_only, first + 1, roce_refusal::no_extended_headers);
     EXPECT_EQ(end.answered(), answers{});

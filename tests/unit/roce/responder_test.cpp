@@ -280,7 +280,7 @@ TEST(RoceResponder, IgnoresWhatIsNotForIt)
 
 TEST(RoceUnreliableResponder, LosesTheMessageThatHasAGapAndPutsTheNextIntoItsReceive)
 {
-    at_responder end({.peer = {.service = roce_service::uc}});
+    at_responder end({.peer = {.service = weftio::rdma_service::unreliable}});
     end.receives.post(1000);
     end.ask(uc_send_first, first, mtu);
     end.ask(uc_send_last, first + 2, 8); // the middle is lost
@@ -302,7 +302,7 @@ TEST(RoceUnreliableResponder, LosesTheMessageThatHasAGapAndPutsTheNextIntoItsRec
 /// A local error of the work queue, which ends a connection of either service.
 TEST(RoceUnreliableResponder, EndsWithAReceiveThatFails)
 {
-    at_responder end({.peer = {.service = roce_service::uc}});
+    at_responder end({.peer = {.service = weftio::rdma_service::unreliable}});
     end.receives.post(100);
     end.receives.post(1000);
     end.ask(uc_send_only, first, 101);
@@ -318,7 +318,7 @@ TEST(RoceUnreliableResponder, EndsWithAReceiveThatFails)
 
 TEST(RoceUnreliableResponder, TakesAFirstPacketInPlaceOfALast)
 {
-    at_responder end({.peer = {.service = roce_service::uc}});
+    at_responder end({.peer = {.service = weftio::rdma_service::unreliable}});
     end.ask(uc_write_first, first, mtu, dma(2 * mtu));
     end.ask(uc_write_only, first + 1, 8, dma(8, 1024));
     EXPECT_EQ(end.memory.data()[1024 + 7], 0xee);

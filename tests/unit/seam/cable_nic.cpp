@@ -167,9 +167,10 @@ class cable final : public nic::backend, public cable_tables, public std::enable
         return has_rdma_ ? make_cable_completions(shared_from_this(), *this, memory)
                          : backend::make_completion_queue(memory);
     }
-    std::shared_ptr<nic::rdma_queue> make_rdma_queue(const nic::rdma_rings& rings) override
+    std::shared_ptr<nic::rdma_queue> make_rdma_queue(const nic::rdma_rings& rings, rdma_service service) override
     {
-        return has_rdma_ ? make_cable_pair(shared_from_this(), *this, rings) : backend::make_rdma_queue(rings);
+        return has_rdma_ ? make_cable_pair(shared_from_this(), *this, rings, service)
+                         : backend::make_rdma_queue(rings, service);
     }
     std::unique_ptr<nic::held_rdma_address> add_rdma_address(const nic::rdma_own_address& own) override
     {

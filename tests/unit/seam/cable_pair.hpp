@@ -18,7 +18,8 @@ inline constexpr std::uint64_t nothing_rung = ~std::uint64_t{0};
 
 class cable_pair final : public nic::rdma_queue {
  public:
-    cable_pair(std::shared_ptr<nic::backend> port, cable_tables& tables, const nic::rdma_rings& rings);
+    cable_pair(std::shared_ptr<nic::backend> port, cable_tables& tables, const nic::rdma_rings& rings,
+               rdma_service service);
 
     std::uint32_t number() const noexcept override { return number_; }
     nic::inline_turn turn() noexcept override { return turn_at(*port_, *this); }

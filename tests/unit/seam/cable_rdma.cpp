@@ -23,10 +23,13 @@ void write_completion(weftio_cqe& to, const cable_completion& what, std::uint32_
                                  weftio_cqe_publication(what.index & 0xffff, what.opcode, pass) | solicited);
 }
 
-cable_pair::cable_pair(std::shared_ptr<nic::backend> port, cable_tables& tables, const nic::rdma_rings& rings)
+cable_pair::cable_pair(std::shared_ptr<nic::backend> port, cable_tables& tables, const nic::rdma_rings& rings,
+                       rdma_service service)
     : port_(std::move(port)), tables_(tables), rings_(rings), bell_(rings.send.entries.block->owner),
       sends_(queue_of(rings.send.completions)), receives_(queue_of(rings.receive.target))
 {
+    if (service != rdma_service::reliable)
+        throw error(errc::not_supported, "weftio: rdma_queue: this NIC has reliable connections only");
     bell_.at = bell_.owner->allocate(sizeof nothing_rung, 64, bell_.kind);
     bell_.bytes = sizeof nothing_rung;
     const std::scoped_lock lock(tables_.mutex);
@@ -97,8 +100,6 @@ namespace {
 
 void require_sound(const nic::rdma_connection& to)
 {
-    if (!to.reliable)
-        throw error(errc::not_supported, "weftio: rdma_queue: this NIC has reliable connections only");
     if (!std::has_single_bit(to.path_mtu) || to.path_mtu < 256 || to.path_mtu > 1024)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_queue: the path MTU is {}; set 256, 512 or 1024", to.path_mtu));
@@ -204,9 +205,9 @@ std::shared_ptr<nic::completion_queue> make_cable_completions(std::shared_ptr<ni
 }
 
 std::shared_ptr<nic::rdma_queue> make_cable_pair(std::shared_ptr<nic::backend> port, cable_tables& tables,
-                                                 const nic::rdma_rings& rings)
+                                                 const nic::rdma_rings& rings, rdma_service service)
 {
-    return std::make_shared<cable_pair>(std::move(port), tables, rings);
+    return std::make_shared<cable_pair>(std::move(port), tables, rings, service);
 }
 
 std::unique_ptr<nic::held_rdma_address> hold_cable_address(std::shared_ptr<nic::backend> port, cable_tables& tables,

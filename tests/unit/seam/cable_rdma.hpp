@@ -32,7 +32,7 @@ struct cable_tables {
 std::shared_ptr<nic::completion_queue> make_cable_completions(std::shared_ptr<nic::backend> port, cable_tables& tables,
                                                               const nic::completion_memory& memory);
 std::shared_ptr<nic::rdma_queue> make_cable_pair(std::shared_ptr<nic::backend> port, cable_tables& tables,
-                                                 const nic::rdma_rings& rings);
+                                                 const nic::rdma_rings& rings, rdma_service service);
 std::unique_ptr<nic::held_rdma_address> hold_cable_address(std::shared_ptr<nic::backend> port, cable_tables& tables,
                                                            const nic::rdma_own_address& own);
 /// Executes the entries of the queues whose doorbell was rung. Returns their number. @pre the caller holds the mutex

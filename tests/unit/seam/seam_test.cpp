@@ -324,9 +324,9 @@ TEST(SecondNic, RefusesInASentenceWhatItCannotDo)
 {
     const port cable = port::open("cable:ethernet");
     nic::backend& nic = detail::internals::backend(cable);
-    for (const error& refusal :
-         {error_of([&] { nic.make_rdma_queue({}); }), error_of([&] { nic.make_completion_queue({}); }),
-          error_of([&] { rdma_device(cable, {.address = "10.0.0.1"}); })}) {
+    for (const error& refusal : {error_of([&] { nic.make_rdma_queue({}, rdma_service::reliable); }),
+                                 error_of([&] { nic.make_completion_queue({}); }),
+                                 error_of([&] { rdma_device(cable, {.address = "10.0.0.1"}); })}) {
         EXPECT_EQ(refusal.code(), errc::not_supported);
         EXPECT_THAT(refusal.what(), testing::HasSubstr("the NIC of port cable:ethernet has no RDMA; open a port"));
     }

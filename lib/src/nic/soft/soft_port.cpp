@@ -107,10 +107,10 @@ void soft_port::require_rdma(std::string_view who) const
                 who, spec_, engine_count()));
 }
 
-std::shared_ptr<rdma_queue> soft_port::make_rdma_queue(const rdma_rings& rings)
+std::shared_ptr<rdma_queue> soft_port::make_rdma_queue(const rdma_rings& rings, rdma_service service)
 {
     require_rdma("rdma_queue");
-    return std::make_shared<soft_rdma_queue>(shared_from_this(), rings);
+    return std::make_shared<soft_rdma_queue>(shared_from_this(), rings, service);
 }
 
 std::unique_ptr<held_rdma_address> soft_port::add_rdma_address(const rdma_own_address& own)

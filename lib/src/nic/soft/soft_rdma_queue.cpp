@@ -43,12 +43,12 @@ void require_sound(std::uint32_t number, const rdma_connection& to, std::uint16_
 
 } // namespace
 
-soft_rdma_queue::soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rings& rings)
+soft_rdma_queue::soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rings& rings, rdma_service service)
     : soft_executed_queue("rdma_queue", std::move(port), rings.send), receive_(rings.receive)
 {
     const pair_rings first = cpu_rings(rings);
     between_turns([&] {
-        number_ = port_->rdma().add(first);
+        number_ = port_->rdma().add(first, service);
         queue_ = port_->rdma().find(number_);
     });
 }

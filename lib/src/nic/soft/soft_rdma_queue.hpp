@@ -14,7 +14,7 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, qu
  public:
     /// @pre the port has one engine, and can send
     /// @throws weftio::error errc::out_of_memory
-    soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rings& rings);
+    soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rings& rings, rdma_service service);
 
     inline_turn turn() noexcept override { return turn_of(this); }
     /// Runs both sides: what a kernel waits for arrives through the receiver.

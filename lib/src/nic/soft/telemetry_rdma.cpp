@@ -25,7 +25,7 @@ void put_connection(rte_tel_data* dict, const rdma_dump& dump)
     put_text(dict, "state", to_string(dump.state));
     put(dict, "turns", dump.turns);
     put(dict, "connected", dump.connected);
-    put(dict, "reliable", dump.reliable);
+    put(dict, "reliable", dump.service == rdma_service::reliable);
     put(dict, "same_port", dump.same_port);
     put_text(dict, "address", dump.address);
     put_text(dict, "peer_address", dump.peer_address);

@@ -29,17 +29,15 @@ net::roce_path path_of(const rdma_connection& to, std::uint32_t queue) noexcept
     return path;
 }
 
-roce::connection peer_of(const rdma_connection& to) noexcept
+roce::connection peer_of(const rdma_connection& to, rdma_service service) noexcept
 {
-    return {.service = to.reliable ? net::roce_service::rc : net::roce_service::uc,
-            .peer_queue = to.theirs.queue,
-            .path_mtu = to.path_mtu,
-            .partition_key = to.partition_key};
+    return {
+        .service = service, .peer_queue = to.theirs.queue, .path_mtu = to.path_mtu, .partition_key = to.partition_key};
 }
 
-roce::responder_settings responds_as(const rdma_connection& to) noexcept
+roce::responder_settings responds_as(const rdma_connection& to, rdma_service service) noexcept
 {
-    return {.peer = peer_of(to),
+    return {.peer = peer_of(to, service),
             .first_psn = to.theirs.first_psn,
             .rights = to.rights,
             .most_reads = to.most_reads_of_peer,
@@ -73,10 +71,10 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 
 } // namespace
 
-queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue)
-    : path(path_of(to, queue)), front(path), ours(net::header_address_of(path.source)),
+queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner)
+    : path(path_of(to, owner.ring_.entries.queue)), front(path), ours(net::header_address_of(path.source)),
       theirs(net::header_address_of(path.destination)),
-      responder(responds_as(to), owner.memory_, owner.receives_, owner.port_.work)
+      responder(responds_as(to, owner.service_), owner.memory_, owner.receives_, owner.port_.work)
 {}
 
 void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t queue)
@@ -89,7 +87,7 @@ void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t q
 
 void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair& owner, std::uint32_t first_psn)
 {
-    requester.emplace(roce::requester_settings{.peer = peer_of(to),
+    requester.emplace(roce::requester_settings{.peer = peer_of(to, owner.service_),
                                                .first_psn = first_psn,
                                                .most_reads = to.most_reads,
                                                .timeout = to.timeout,
@@ -98,8 +96,8 @@ void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair
                       owner, owner.port_.work, owner.next_);
 }
 
-queue_pair::queue_pair(const pair_rings& rings, const keys::nic_keys& keys, pair_port& port)
-    : rdma_work(rings.send, keys, port.copies), memory_(keys, rings.send.domain),
+queue_pair::queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_port& port)
+    : rdma_work(rings.send, keys, port.copies), service_(service), memory_(keys, rings.send.domain),
       receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), port_(port),
       has_states_(completes_each())
 {
@@ -132,10 +130,7 @@ void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_r
             if (state_ == rdma_state::reset)
                 restart(rings);
             break;
-        case rdma_state::ready_to_receive:
-            set_reliable(how.reliable);
-            connection_.emplace(how, *this, ring_.entries.queue);
-            break;
+        case rdma_state::ready_to_receive: connection_.emplace(how, *this); break;
         case rdma_state::ready_to_send: allow_sending(how); break;
         case rdma_state::send_queue_drained:
             connection_->requester->hold(true);
@@ -164,14 +159,14 @@ void queue_pair::rest(const pair_rings& rings)
 void queue_pair::change(const rdma_connection& how)
 {
     connection_->set_path(how, ring_.entries.queue);
-    connection_->responder.set(responds_as(how));
+    connection_->responder.set(responds_as(how, service_));
 }
 
 /// To RTS: from RTR, or back from SQD or SQE. PSNs continue after the last one sent.
 void queue_pair::allow_sending(const rdma_connection& how)
 {
     std::optional<roce::requester>& requester = connection_->requester;
-    connection_->responder.set(responds_as(how));
+    connection_->responder.set(responds_as(how, service_));
     if (state_ == rdma_state::send_queue_error) {
         read_doorbell_record();
         end_work(); // flushes what was posted in SQE, even if no turn has read the doorbell record since
@@ -338,7 +333,7 @@ void queue_pair::end_when_broken()
 /// Whether a failed entry leads to SQE, which verbs define for an unreliable service: receiving continues.
 bool queue_pair::ends_sends_only() const noexcept
 {
-    return has_states_ && !reliable() && state_ != rdma_state::error && connection_->requester &&
+    return has_states_ && !roce::is_reliable(service_) && state_ != rdma_state::error && connection_->requester &&
            connection_->requester->failed() && !connection_->responder.failed() && !receives_.record_refused();
 }
 

@@ -34,7 +34,7 @@ class queue_pair final : public rdma_work {
     static constexpr std::uint32_t turns_waiting = 64;
 
     /// @param keys, port  must outlive this
-    queue_pair(const pair_rings& rings, const keys::nic_keys& keys, pair_port& port);
+    queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_port& port);
 
     void connect(const rdma_connection& to);
     bool connected() const noexcept { return connection_.has_value(); }
@@ -108,7 +108,7 @@ class queue_pair final : public rdma_work {
 
  private:
     struct connection {
-        connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue);
+        connection(const rdma_connection& to, queue_pair& owner);
 
         void set_path(const rdma_connection& to, std::uint32_t queue);
         void begin_to_send(const rdma_connection& to, queue_pair& owner, std::uint32_t first_psn);
@@ -138,6 +138,7 @@ class queue_pair final : public rdma_work {
     void dump_requests(rdma_dump& into);
     void dump_error(rdma_dump& into) const;
 
+    const rdma_service service_;
     roce::key_memory memory_;
     rdma_receives receives_;
     responder_failures failures_;

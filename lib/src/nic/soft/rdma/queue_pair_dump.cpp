@@ -13,6 +13,7 @@ rdma_dump queue_pair::dump()
     rdma_dump all;
     all.number = ring_.entries.queue;
     all.state = state();
+    all.service = service_;
     all.turns = turns.value();
     all.committed = submitted_;
     all.begun = next_;
@@ -35,7 +36,6 @@ void queue_pair::dump_connection(rdma_dump& into) const
 {
     const net::roce_path& path = connection_->path;
     into.connected = true;
-    into.reliable = reliable();
     into.same_port = peer_at_ != peer_at::elsewhere;
     into.address = net::text_of(path.source);
     into.peer_address = net::text_of(path.destination);

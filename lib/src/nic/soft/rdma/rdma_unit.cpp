@@ -278,13 +278,13 @@ std::uint32_t rdma_unit::take_number()
                             dpdk::wire::queue_numbers));
 }
 
-std::uint32_t rdma_unit::add(pair_rings rings)
+std::uint32_t rdma_unit::add(pair_rings rings, rdma_service service)
 {
     const std::uint32_t number = take_number();
     queues_.reserve(number, rings.send); // first, because it may throw
     rings.send.entries.queue = number;
     joined_.resize(std::size_t{own_sink::most_packets_at_once} * net::largest_path_mtu);
-    queues_.put(number, std::make_unique<queue_pair>(rings, keys_, static_cast<pair_port&>(*this)));
+    queues_.put(number, std::make_unique<queue_pair>(rings, service, keys_, static_cast<pair_port&>(*this)));
     return number;
 }
 

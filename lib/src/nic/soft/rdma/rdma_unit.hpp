@@ -37,7 +37,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     /// Adds a queue pair and returns its number. Numbers are given in a circle and reused as late as possible, so that
     /// late packets for a removed queue pair do not reach another one. The memory of the rings must stay valid until
     /// remove(). @throws weftio::error errc::out_of_memory
-    std::uint32_t add(pair_rings rings);
+    std::uint32_t add(pair_rings rings, rdma_service service);
     void connect(std::uint32_t number, const rdma_connection& to);
     void restart(std::uint32_t number, const pair_rings& rings);
     /// See nic::rdma_queue. @param rings  the present ones

@@ -34,8 +34,6 @@ roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& reque
     rdma_entry decoded{request};
     if (reason == refusal::none)
         reason = read_rdma(copies_.read, keys_, decoded);
-    if (reason == refusal::none && !reliable_ && decoded.scatters())
-        reason = refusal::unreliable;
     copies_.first_data = decoded.first_data;
     if (index == next_)
         begin(index, request);

@@ -53,9 +53,6 @@ class rdma_work : public work_queue, public roce::send_entries {
     /// Flushes the entries that the requester has not read. Nothing is executed any more.
     void end_work();
     void begin_again_at_zero(const tx_ring& ring) noexcept;
-    /// Sets whether the peer answers. Without answers, READs and atomics are refused.
-    void set_reliable(bool reliable) noexcept { reliable_ = reliable; }
-    bool reliable() const noexcept { return reliable_; }
     bool returned(std::uint32_t index) const noexcept override { return ended_[slot(index)] != 0; }
 
  private:
@@ -70,7 +67,6 @@ class rdma_work : public work_queue, public roce::send_entries {
     refusal for_each_piece(const entry& from, std::uint32_t first, byte_window window, Do&& what) const;
 
     const keys::queue_keys keys_;
-    bool reliable_ = true;
     entry_copies& copies_;
     std::vector<std::uint8_t> ended_; ///< by slot: 1 once the requester has called end()
 };
