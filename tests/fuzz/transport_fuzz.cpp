@@ -13,13 +13,6 @@ namespace {
 using namespace net;
 using namespace roce;
 
-roce::connection connection_of(numbers& in)
-{
-    const std::uint8_t choice = in.byte();
-    return {.service = choice % 8 == 7 ? rdma_service::unreliable : rdma_service::reliable,
-            .path_mtu = 256u << choice / 8 % 5};
-}
-
 /// Mostly all.
 access rights_of(numbers& in)
 {
@@ -27,19 +20,30 @@ access rights_of(numbers& in)
     return static_cast<access>(choice < 32 ? choice : 0xff);
 }
 
+struct connection {
+    explicit connection(numbers& in)
+    {
+        const std::uint8_t choice = in.byte();
+        service = choice % 8 == 7 ? rdma_service::unreliable : rdma_service::reliable;
+        both.path_mtu = 256u << choice / 8 % 5;
+        both.send_psn = both.receive_psn = in.word() & psn_mask;
+        both.most_reads_of_peer = in.byte() % 4u;
+        both.rights = rights_of(in);
+        both.most_reads = static_cast<std::uint8_t>(both.most_reads_of_peer + in.byte() % 2u);
+        both.timeout = in.byte() % 8u;
+        both.retry_count = in.byte() % 8u;
+        both.rnr_retry = in.byte() % 8u;
+    }
+
+    rdma_service service;
+    roce_connection both;
+};
+
 class both_ends {
  public:
     explicit both_ends(numbers& in)
-        : in_(in), peer_(connection_of(in)), first_(in.word() & psn_mask), reads_(in.byte() % 4u),
-          answers_({.peer = peer_, .first_psn = first_, .rights = rights_of(in), .most_reads = reads_}, memory_,
-                   receives_, shared_),
-          asks_({.peer = peer_,
-                 .first_psn = first_,
-                 .most_reads = static_cast<std::uint8_t>(reads_ + in.byte() % 2u),
-                 .timeout = static_cast<std::uint8_t>(in.byte() % 8u),
-                 .retry_count = static_cast<std::uint8_t>(in.byte() % 8u),
-                 .rnr_retry = static_cast<std::uint8_t>(in.byte() % 8u)},
-                sends_, shared_)
+        : in_(in), with_(in), answers_(with_.service, with_.both, memory_, receives_, shared_),
+          asks_(with_.service, with_.both, sends_, shared_)
     {}
 
     void act()
@@ -84,7 +88,7 @@ class both_ends {
         const std::uint8_t choice = in_.byte();
         const std::size_t count = choice % 4 == 0   ? in_.half() % (most + 1)
                                   : choice % 4 == 1 ? choice / 4
-                                                    : peer_.path_mtu;
+                                                    : with_.both.path_mtu;
         return memory.against_the_end(std::span(some).first(std::min(count, most)));
     }
     /// Mostly close to `near`.
@@ -191,18 +195,16 @@ class both_ends {
     }
 
     numbers& in_;
-    const roce::connection peer_;
-    const std::uint32_t first_;
-    const std::uint8_t reads_;
+    const connection with_;
     checked_memory memory_;
     checked_receives receives_;
     checked_sends sends_;
-    checked_wire to_responder_{peer_.path_mtu}, to_requester_{peer_.path_mtu};
+    checked_wire to_responder_{with_.both.path_mtu}, to_requester_{with_.both.path_mtu};
     workspace shared_;
     responder answers_;
     requester asks_;
     std::uint64_t now_ = 1;
-    std::uint32_t last_asked_ = first_;
+    std::uint32_t last_asked_ = with_.both.send_psn;
 };
 
 } // namespace

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "weftio/rdma_state.hpp"
+
 namespace weftio::net {
 
 /// Byte 0 of the base transport header. A value that has no name here is no opcode that Weftio speaks.
@@ -131,6 +133,22 @@ inline const roce_shape& shape_of(roce_opcode opcode) noexcept
 /// the MTU in a last one, 0 to the MTU in an only one, 16 in a CNP. A responder answers any other length with
 /// roce_nak::invalid_request.
 bool payload_fits(const roce_shape& shape, std::size_t payload_bytes, std::uint32_t path_mtu) noexcept;
+
+/// The opcodes that queue pairs of a service exchange.
+constexpr roce_service opcodes_of(rdma_service service) noexcept
+{
+    switch (service) {
+        case rdma_service::reliable: return roce_service::rc;
+        case rdma_service::unreliable: return roce_service::uc;
+    }
+    return roce_service::none;
+}
+
+/// Whether the peer acknowledges what it has executed.
+constexpr bool is_reliable(rdma_service service) noexcept
+{
+    return opcodes_of(service) == roce_service::rc;
+}
 
 /// The opcode of such a packet; nothing when there is none.
 std::optional<roce_opcode> opcode_of(roce_service service, roce_operation operation, roce_position position,

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "net/roce_connection.hpp"
+#include "net/roce_headers.hpp"
 #include "nic/backend.hpp"
 #include "weftio/rdma_dump.hpp"
 #include "weftio/rdma_state.hpp"
@@ -59,47 +61,24 @@ class held_rdma_address {
     virtual std::optional<std::array<std::uint8_t, 6>> resolve(const std::array<std::uint8_t, 16>& peer) = 0;
 };
 
-/// One end of a connection.
-struct rdma_end {
-    std::array<std::uint8_t, 6> mac{};
-    std::array<std::uint8_t, 16> address{}; ///< IPv6, or ::ffff:a.b.c.d
-    std::uint32_t queue = 0;                ///< 24 bits; for our end, set by the NIC
-    std::uint32_t first_psn = 0;            ///< for the requests of this end
-};
-
-/// What both ends agreed on. Both addresses are of one IP version.
-struct rdma_connection {
-    rdma_end ours, theirs;
-    std::uint32_t path_mtu = 1024; ///< 256, 512, 1024, 2048 or 4096
-    std::uint16_t partition_key = 0xffff;
-    access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< of the peer, at this queue
-    std::uint8_t most_reads = 16;         ///< READs and atomics that we may have in flight
-    std::uint8_t most_reads_of_peer = 16; ///< READs and atomics that the peer may have in flight
-    std::uint8_t timeout = 14;            ///< code of the time to wait for an answer: 4.096 us x 2^timeout; 0: no limit
-    std::uint8_t retry_count = 7;         ///< 0..7
-    std::uint8_t rnr_retry = 7;           ///< 0..7; 7: no limit
-    std::uint8_t min_rnr_timer = 12;      ///< code, 0..31
-    std::uint8_t traffic_class = 0;
-    std::uint8_t hop_limit = 64;
-    std::uint16_t vlan_tci = no_vlan; ///< priority and identifier of the tag; no_vlan: packets have none
+/// What both ends agreed on. The caller has checked all values.
+struct rdma_connection : net::roce_connection {
+    net::roce_path path; ///< the NIC sets `l3` and `source_port`
 };
 
 using weftio::rdma_counters;
 
-/// A queue pair with completion queues begins in RESET; any other begins in INIT, and connect() is for those.
+/// A queue pair with completion queues begins in RESET, any other in INIT.
 ///
 /// When a queue pair fails, it flushes the posted receive entries; entries posted later are flushed in a later turn,
 /// even when nothing is committed to its send ring. Its send completion then is an error even if there was no send
 /// entry: a kernel that waits for a receive must therefore also check the send completion.
 class rdma_queue : public send_queue {
  public:
-    /// Connects the queue, which is new or was restarted: from now on, it executes and answers requests.
-    /// @throws weftio::error errc::invalid_argument a value that the comments above exclude, or the queue is connected
-    virtual void connect(const rdma_connection& to) = 0;
     /// Moves the queue to another state. The caller has checked that verbs allow this transition from state(), and
     /// `how` has everything that was set since RESET. After a move to RESET, the NIC no longer uses any memory of the
     /// queue, and the queue begins at index 0 of the same rings.
-    /// @throws weftio::error as connect()
+    /// @throws weftio::error errc::not_supported the NIC cannot do this
     virtual void modify(rdma_state to, const rdma_connection& how) = 0;
     /// The present state, and whether SQD is still draining.
     struct standing {
@@ -108,7 +87,7 @@ class rdma_queue : public send_queue {
     };
     virtual standing state() const = 0;
     using send_queue::restart;
-    /// Gives the queue new rings of the same depths; it is then not connected. Use it instead of restart().
+    /// Gives the queue new rings of the same depths; it is then in INIT. Use it instead of restart().
     virtual void restart(const rdma_rings& rings) = 0;
     virtual rdma_counters counters() const = 0;
     /// Describes what the queue pair waits for. The default reports number and state only.

@@ -7,7 +7,7 @@
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
 #include "rdma/blob.hpp"
-#include "rdma/rdma_end.hpp"
+#include "rdma/pair_attributes.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -19,30 +19,24 @@ constexpr std::size_t service_at = rdma::blob_body, reads_at = 7, gid_at = 8, ma
                       mtu_at = 40;
 
 /// Checks fields of an address whose checksum is right: wrong values mean that another library version wrote it.
-void require_known(const rdma::rdma_end_info& info)
+void require_known(const rdma_peer& peer)
 {
-    if (!rdma::is_service(info.service) || !net::is_path_mtu(info.path_mtu) || info.most_reads == 0 ||
-        info.end.queue > net::psn_mask || info.end.first_psn > net::psn_mask)
+    if (net::opcodes_of(peer.service) == net::roce_service::none || !net::is_path_mtu(peer.path_mtu) ||
+        peer.most_reads == 0 || peer.queue > net::psn_mask || peer.first_psn > net::psn_mask)
         throw error(
             errc::invalid_argument,
             fmt::format(
                 "weftio: rdma_address: service {}, path MTU {}, {} reads, queue {:#x}, sequence number {:#x}: no queue "
                 "pair of this library has these values; use libraries of the same version at both ends",
-                static_cast<unsigned>(info.service), info.path_mtu, info.most_reads, info.end.queue,
-                info.end.first_psn));
+                static_cast<unsigned>(peer.service), peer.path_mtu, peer.most_reads, peer.queue, peer.first_psn));
 }
 
 void require_peer(const rdma_peer& peer)
 {
-    const auto require = [](const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most) {
-        if (value < least || value > most)
-            throw error(errc::invalid_argument,
-                        fmt::format("weftio: rdma_peer: {} is {}; set {} to {}", name, value, least, most));
-    };
     constexpr std::uint32_t first_of_connections = 2; // queue pairs 0 and 1 are for management
-    require("queue", peer.queue, first_of_connections, net::psn_mask);
-    require("first_psn", peer.first_psn, 0, net::psn_mask);
-    require("most_reads", peer.most_reads, 1, 255);
+    rdma::require_range("rdma_peer", "queue", peer.queue, first_of_connections, net::psn_mask);
+    rdma::require_range("rdma_peer", "first_psn", peer.first_psn, 0, net::psn_mask);
+    rdma::require_range("rdma_peer", "most_reads", peer.most_reads, 1, 255);
     rdma::require_service("rdma_peer", peer.service);
     if (!net::is_path_mtu(peer.path_mtu))
         throw error(errc::invalid_argument,
@@ -57,32 +51,31 @@ void require_peer(const rdma_peer& peer)
 
 rdma_address rdma_address::of(const rdma_peer& peer)
 {
-    const auto address = rdma::address_of_host(peer.address);
-    if (!address)
+    if (!rdma::address_of_host(peer.address))
         throw error(errc::invalid_argument, fmt::format("weftio: rdma_peer: \"{}\" is not a host address; write an "
                                                         "IPv4 or IPv6 address, as in .address = \"10.0.0.1\"",
                                                         peer.address));
     require_peer(peer);
-    return rdma::to_address({.end = {.mac = peer.mac.value_or(std::array<std::uint8_t, 6>{}),
-                                     .address = *address,
-                                     .queue = peer.queue,
-                                     .first_psn = peer.first_psn},
-                             .service = peer.service,
-                             .path_mtu = peer.path_mtu,
-                             .most_reads = peer.most_reads});
+    return rdma::to_address(peer);
 }
 
 rdma_peer rdma_address::peer() const
 {
-    const rdma::rdma_end_info info = rdma::from_address(*this);
-    rdma_peer peer{.address = net::text_of(info.end.address),
-                   .queue = info.end.queue,
-                   .first_psn = info.end.first_psn,
-                   .service = info.service,
-                   .path_mtu = info.path_mtu,
-                   .most_reads = info.most_reads};
-    if (info.has_mac())
-        peer.mac = info.end.mac;
+    rdma::require_sealed(address_blob, bytes);
+    const auto word = [&](std::size_t at) { return static_cast<std::uint32_t>(rdma::get_be(&bytes[at], 4)); };
+    net::roce_gid gid{};
+    std::array<std::uint8_t, 6> mac{};
+    std::copy_n(&bytes[gid_at], gid.size(), gid.begin());
+    std::copy_n(&bytes[mac_at], mac.size(), mac.begin());
+    rdma_peer peer{.address = net::text_of(gid),
+                   .queue = word(queue_at),
+                   .first_psn = word(psn_at),
+                   .service = static_cast<rdma_service>(bytes[service_at]),
+                   .path_mtu = word(mtu_at),
+                   .most_reads = bytes[reads_at]};
+    if (mac != decltype(mac){})
+        peer.mac = mac;
+    require_known(peer);
     return peer;
 }
 
@@ -110,41 +103,35 @@ namespace rdma {
 
 void require_service(std::string_view who, rdma_service service)
 {
-    if (!rdma::is_service(service))
+    if (net::opcodes_of(service) == net::roce_service::none)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: {}: service is {}; set rdma_service::reliable or unreliable", who,
                                 static_cast<unsigned>(service)));
 }
 
-rdma_address to_address(const rdma_end_info& info) noexcept
+void refuse_rights(std::string_view who, access rights)
+{
+    throw error(errc::invalid_argument,
+                fmt::format("weftio: {}: rights are {:#x}; set access::remote_write, remote_read and remote_atomic "
+                            "only",
+                            who, static_cast<unsigned>(rights)));
+}
+
+rdma_address to_address(const rdma_peer& peer)
 {
     rdma_address address;
     std::uint8_t* const to = address.bytes.data();
-    to[service_at] = static_cast<std::uint8_t>(info.service);
-    to[reads_at] = info.most_reads;
-    std::copy(info.end.address.begin(), info.end.address.end(), to + gid_at);
-    std::copy(info.end.mac.begin(), info.end.mac.end(), to + mac_at);
-    put_be(to + queue_at, info.end.queue, 4);
-    put_be(to + psn_at, info.end.first_psn, 4);
-    put_be(to + mtu_at, info.path_mtu, 4);
+    const net::roce_gid gid = address_of_host(peer.address).value_or(net::roce_gid{});
+    const auto mac = peer.mac.value_or(std::array<std::uint8_t, 6>{});
+    to[service_at] = static_cast<std::uint8_t>(peer.service);
+    to[reads_at] = peer.most_reads;
+    std::copy(gid.begin(), gid.end(), to + gid_at);
+    std::copy(mac.begin(), mac.end(), to + mac_at);
+    put_be(to + queue_at, peer.queue, 4);
+    put_be(to + psn_at, peer.first_psn, 4);
+    put_be(to + mtu_at, peer.path_mtu, 4);
     seal(address_blob, address.bytes);
     return address;
-}
-
-rdma_end_info from_address(const rdma_address& address)
-{
-    require_sealed(address_blob, address.bytes);
-    const std::uint8_t* const from = address.bytes.data();
-    rdma_end_info info;
-    info.service = static_cast<rdma_service>(from[service_at]);
-    info.most_reads = from[reads_at];
-    std::copy_n(from + gid_at, info.end.address.size(), info.end.address.begin());
-    std::copy_n(from + mac_at, info.end.mac.size(), info.end.mac.begin());
-    info.end.queue = static_cast<std::uint32_t>(get_be(from + queue_at, 4));
-    info.end.first_psn = static_cast<std::uint32_t>(get_be(from + psn_at, 4));
-    info.path_mtu = static_cast<std::uint32_t>(get_be(from + mtu_at, 4));
-    require_known(info);
-    return info;
 }
 
 namespace {

@@ -118,7 +118,8 @@ std::vector<std::string> rdma_device::gids() const
     return all;
 }
 
-rdma_device::state::state(std::shared_ptr<nic::backend> of, const std::vector<nic::rdma_own_address>& addresses)
+rdma::local_addresses::local_addresses(std::shared_ptr<nic::backend> of,
+                                       const std::vector<nic::rdma_own_address>& addresses)
     : nic(std::move(of)), gids([&] {
           std::vector<gid> made;
           for (const nic::rdma_own_address& own : addresses)
@@ -127,31 +128,30 @@ rdma_device::state::state(std::shared_ptr<nic::backend> of, const std::vector<ni
       }())
 {}
 
-void rdma_device::state::require_same_kind(std::string_view who, std::uint32_t number, const gid& ours,
-                                           const net::roce_gid& peer)
+void rdma::local_addresses::require_same_kind(std::string_view who, const gid& ours, const net::roce_gid& peer)
 {
     const bool ipv4 = net::is_ipv4(ours.own.address);
     if (ipv4 != net::is_ipv4(peer))
-        throw error(errc::invalid_argument, fmt::format("weftio: {} {}: our address {} is IPv{}, the peer's {} is not; "
+        throw error(errc::invalid_argument, fmt::format("weftio: {}: our address {} is IPv{}, the peer's {} is not; "
                                                         "create both rdma_devices with addresses of one IP version",
-                                                        who, number, ours.text, ipv4 ? 4 : 6, net::text_of(peer)));
+                                                        who, ours.text, ipv4 ? 4 : 6, net::text_of(peer)));
 }
 
-std::array<std::uint8_t, 6> rdma_device::state::mac_of(std::string_view who, std::uint32_t number, const gid& ours,
-                                                       const net::roce_gid& peer) const
+std::array<std::uint8_t, 6> rdma::local_addresses::mac_of(std::string_view who, const gid& ours,
+                                                          const net::roce_gid& peer) const
 {
     const auto mac = ours.held->resolve(peer);
     if (!mac && nic->gone())
         throw error(errc::closed,
-                    fmt::format("weftio: {} {}: the device of port {} is gone, so the MAC of {} cannot be resolved",
-                                who, number, nic->spec(), net::text_of(peer)));
+                    fmt::format("weftio: {}: the device of port {} is gone, so the MAC of {} cannot be resolved", who,
+                                nic->spec(), net::text_of(peer)));
     if (!mac)
         throw error(errc::timed_out,
-                    fmt::format("weftio: {} {}: no answer for {} after 3 requests from port {} as {}; check that the "
+                    fmt::format("weftio: {}: no answer for {} after 3 requests from port {} as {}; check that the "
                                 "peer is up, on this link{}, and has that address, or set its MAC in {}",
-                                who, number, net::text_of(peer), nic->spec(), ours.text,
+                                who, net::text_of(peer), nic->spec(), ours.text,
                                 ours.own.vlan_tci == nic::no_vlan ? "" : " and in this VLAN",
-                                who == "queue_pair" ? "queue_pair_attributes::peer_mac" : "rdma_peer::mac"));
+                                who.starts_with("queue_pair") ? "queue_pair_attributes::peer_mac" : "rdma_peer::mac"));
     return *mac;
 }
 

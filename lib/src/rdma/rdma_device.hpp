@@ -4,11 +4,15 @@
 #include <vector>
 
 #include "net/roce_headers.hpp"
+#include "nic/rdma_backend.hpp"
 #include "rdma/rdma_end.hpp"
 
 namespace weftio {
 
-struct rdma_device::state {
+namespace rdma {
+
+/// The addresses of an rdma_device at its port.
+struct local_addresses {
     /// An address of the device.
     struct gid {
         nic::rdma_own_address own;
@@ -17,21 +21,25 @@ struct rdma_device::state {
     };
 
     /// @param addresses  at least one
-    state(std::shared_ptr<nic::backend> of, const std::vector<nic::rdma_own_address>& addresses);
+    local_addresses(std::shared_ptr<nic::backend> of, const std::vector<nic::rdma_own_address>& addresses);
 
     /// Its first address.
     const nic::rdma_own_address& own() const noexcept { return gids.front().own; }
     /// Resolves the MAC of `peer`, asking from the address `ours`. Blocks 3 s at most.
-    /// @param who, number  for the error text
+    /// @param who  for the error text: "queue_pair 17"
     /// @throws weftio::error errc::timed_out, errc::closed
-    std::array<std::uint8_t, 6> mac_of(std::string_view who, std::uint32_t number, const gid& ours,
-                                       const net::roce_gid& peer) const;
+    std::array<std::uint8_t, 6> mac_of(std::string_view who, const gid& ours, const net::roce_gid& peer) const;
     /// @throws weftio::error errc::invalid_argument the two addresses are of different IP versions
-    static void require_same_kind(std::string_view who, std::uint32_t number, const gid& ours,
-                                  const net::roce_gid& peer);
+    static void require_same_kind(std::string_view who, const gid& ours, const net::roce_gid& peer);
 
     const std::shared_ptr<nic::backend> nic;
     const std::vector<gid> gids;
+};
+
+} // namespace rdma
+
+struct rdma_device::state : rdma::local_addresses {
+    using local_addresses::local_addresses;
 };
 
 } // namespace weftio

@@ -1,15 +1,13 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
-#include <random>
 
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
 #include "queues/live_queue.hpp"
 #include "queues/reported_queue.hpp"
 #include "queues/send_life.hpp"
-#include "rdma/rdma_device.hpp"
+#include "rdma/pair_attributes.hpp"
 #include "rdma/receive_life.hpp"
 #include "rdma/trace_file.hpp"
 #include "weftio/error.hpp"
@@ -20,31 +18,7 @@ namespace {
 
 constexpr std::uint32_t most_receive_segments = 64;
 
-void require_number(const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most)
-{
-    if (value < least || value > most)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_queue: {} is {}; set {} to {}", name, value, least, most));
-}
-
-void require_path_mtu(const rdma_device& device, std::uint32_t path_mtu)
-{
-    const std::uint32_t most = device.most_path_mtu();
-    if (path_mtu != 0 && !net::is_path_mtu(path_mtu))
-        throw error(
-            errc::invalid_argument,
-            fmt::format(
-                "weftio: rdma_queue: path_mtu is {}; set 256, 512, 1024, 2048 or 4096, or 0 for the port's maximum",
-                path_mtu));
-    const nic::backend& nic = detail::internals::backend(device);
-    if (path_mtu > most)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_queue: path_mtu is {}, but port {} with its MTU of {} allows {}; set "
-                                "that or less, or open the port with a larger port_options::mtu",
-                                path_mtu, nic.spec(), nic.mtu(), most));
-}
-
-void require_sound(const rdma_device& device, const rdma_queue_options& options)
+void require_rings(const rdma_queue_options& options)
 {
     queues::require_send_entries("rdma_queue", options.entries);
     queues::require_send_entries("rdma_queue", options.receive_entries, "receive_entries");
@@ -52,35 +26,28 @@ void require_sound(const rdma_device& device, const rdma_queue_options& options)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_queue: receive_segments is {}; it must be a power of two from 1 to {}",
                                 options.receive_segments, most_receive_segments));
-    rdma::require_service("rdma_queue", options.service);
-    if ((options.rights & rdma::remote_rights) != options.rights)
-        throw error(
-            errc::invalid_argument,
-            fmt::format(
-                "weftio: rdma_queue: rights are {:#x}; set access::remote_write, remote_read and remote_atomic only",
-                static_cast<unsigned>(options.rights)));
-    require_path_mtu(device, options.path_mtu);
-    require_number("most_reads", options.most_reads, 1, rdma::most_reads_in_flight);
-    require_number("timeout", options.timeout, 0, 31);
-    require_number("retry_count", options.retry_count, 0, 7);
-    require_number("rnr_retry", options.rnr_retry, 0, 7);
-    require_number("min_rnr_timer", options.min_rnr_timer, 0, 31);
-    require_number("hop_limit", options.hop_limit, 1, 255);
-    require_number("first_psn", options.first_psn.value_or(0), 0, net::psn_mask);
 }
 
-const char* name_of_service(rdma_service service) noexcept
+/// The attributes of this end, as its options set them. @throws weftio::error errc::invalid_argument
+rdma::pair_attributes attributes_of(const rdma::local_addresses& at, const rdma_queue_options& options)
 {
-    switch (service) {
-        case rdma_service::reliable: return "reliable (RC)";
-        case rdma_service::unreliable: return "unreliable (UC)";
-    }
-    return "unknown";
-}
-
-std::uint32_t fresh_psn(const rdma_queue_options& options)
-{
-    return options.first_psn.value_or(std::random_device()() & net::psn_mask);
+    require_rings(options);
+    rdma::pair_attributes made("rdma_queue", at, options.service);
+    if ((options.rights & net::remote_rights) != options.rights)
+        rdma::refuse_rights("rdma_queue", options.rights);
+    rdma::require_range("rdma_queue", "most_reads", options.most_reads, 1, rdma::most_reads_in_flight);
+    rdma::require_range("rdma_queue", "hop_limit", options.hop_limit, 1, 255);
+    rdma::require_range("rdma_queue", "first_psn", options.first_psn.value_or(0), 0, net::psn_mask);
+    made.begin_with({.rights = options.rights,
+                     .path_mtu = options.path_mtu == 0 ? std::nullopt : std::optional(options.path_mtu),
+                     .send_psn = options.first_psn,
+                     .most_reads = options.most_reads,
+                     .min_rnr_timer = options.min_rnr_timer,
+                     .timeout = options.timeout,
+                     .retry_count = options.retry_count,
+                     .rnr_retry = options.rnr_retry});
+    made.begin_with(options.traffic_class, options.hop_limit);
+    return made;
 }
 
 /// Both rings of a queue pair from creation or reset to the next reset.
@@ -105,14 +72,11 @@ struct pair_life {
 
 struct rdma_queue::members final : queues::reported_queue, rdma_receives {
     members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const rdma_queue_options& wanted)
-        : at(std::move(port)), where(kernels), options(wanted),
+        : at(std::move(port)), where(kernels), options(wanted), attributes(attributes_of(*at, wanted)),
           queue(make_life(),
                 [&](const nic::rdma_rings& rings) { return at->nic->make_rdma_queue(rings, options.service); }),
-          psn(fresh_psn(wanted))
-    {
-        own_mtu = options.path_mtu != 0 ? options.path_mtu : net::path_mtu_of(at->nic->mtu());
-        mtu = own_mtu;
-    }
+          own(attributes.address(queue->number(), attributes.first().send_psn))
+    {}
 
     std::shared_ptr<pair_life> make_life() const { return core::make_shared_here<pair_life>(where, options); }
     const char* kind() const noexcept override { return "rdma_queue"; }
@@ -124,58 +88,16 @@ struct rdma_queue::members final : queues::reported_queue, rdma_receives {
         return {queue.life(), &queue.life()->receives};
     }
 
-    rdma::rdma_end_info ours() const
-    {
-        return {.end = {.mac = at->own().mac, .address = at->own().address, .queue = queue->number(), .first_psn = psn},
-                .service = options.service,
-                .path_mtu = own_mtu,
-                .most_reads = options.most_reads};
-    }
-    nic::rdma_connection connection_to(const rdma::rdma_end_info& peer) const;
-    void require_same_kind(const rdma::rdma_end_info& peer) const;
-
     const std::shared_ptr<const rdma_device::state> at;
     const device where;
     const rdma_queue_options options;
+    rdma::pair_attributes attributes;
     queues::live_queue<pair_life, nic::rdma_queue> queue;
-    std::uint32_t psn;
-    std::uint32_t own_mtu = 0; ///< maximum of this end
-    std::uint32_t mtu = 0;     ///< the smaller maximum of both ends, once connected
-    bool connected = false;
+    rdma_address own;
 };
-
-void rdma_queue::members::require_same_kind(const rdma::rdma_end_info& peer) const
-{
-    rdma_device::state::require_same_kind("rdma_queue", queue->number(), at->gids.front(), peer.end.address);
-    if (peer.service != options.service)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_queue {}: it is {}, the peer's is {}; set the same "
-                                "rdma_queue_options::service at both ends",
-                                queue->number(), name_of_service(options.service), name_of_service(peer.service)));
-}
-
-nic::rdma_connection rdma_queue::members::connection_to(const rdma::rdma_end_info& peer) const
-{
-    nic::rdma_connection to;
-    to.ours = ours().end;
-    to.theirs = peer.end;
-    to.path_mtu = std::min(ours().path_mtu, peer.path_mtu);
-    to.rights = options.rights;
-    to.most_reads = std::min(options.most_reads, peer.most_reads);
-    to.most_reads_of_peer = to.most_reads;
-    to.timeout = options.timeout;
-    to.retry_count = options.retry_count;
-    to.rnr_retry = options.rnr_retry;
-    to.min_rnr_timer = options.min_rnr_timer;
-    to.traffic_class = options.traffic_class;
-    to.hop_limit = options.hop_limit;
-    to.vlan_tci = at->own().vlan_tci;
-    return to;
-}
 
 rdma_queue::rdma_queue(const rdma_device& at, const device& device, rdma_queue_options options)
 {
-    require_sound(at, options);
     state_ = core::make_shared_here<members>(at.state_, device, options);
 }
 
@@ -212,26 +134,17 @@ const rdma_receives& rdma_queue::receives() const noexcept
 
 rdma_address rdma_queue::address() const noexcept
 {
-    return rdma::to_address(state_->ours());
+    return state_->own;
 }
 
 void rdma_queue::connect(const rdma_address& peer)
 {
-    rdma::rdma_end_info theirs = rdma::from_address(peer);
-    state_->require_same_kind(theirs);
-    if (!theirs.has_mac() && !state_->connected)
-        theirs.end.mac = state_->at->mac_of("rdma_queue", number(), state_->at->gids.front(), theirs.end.address);
-    const nic::rdma_connection to = state_->connection_to(theirs);
-    state_->queue->connect(to);
-    state_->mtu = to.path_mtu;
-    state_->connected = true;
+    state_->attributes.connect(*state_->queue, peer);
 }
 
 rdma_state rdma_queue::state() const
 {
-    if (failed())
-        return rdma_state::error;
-    return state_->connected ? rdma_state::ready_to_send : rdma_state::init;
+    return state_->queue->state().state;
 }
 
 bool rdma_queue::failed() const
@@ -261,16 +174,16 @@ std::uint32_t rdma_queue::number() const noexcept
 
 std::uint32_t rdma_queue::path_mtu() const noexcept
 {
-    return state_->mtu;
+    return state_->attributes.present().path_mtu;
 }
 
 void rdma_queue::reset()
 {
-    const std::uint32_t psn = fresh_psn(state_->options);
+    const std::uint32_t psn = state_->options.first_psn.value_or(rdma::random_psn());
+    const rdma_address own = state_->attributes.address(number(), psn);
     state_->queue.reset(state_->make_life());
-    state_->psn = psn;
-    state_->mtu = state_->own_mtu;
-    state_->connected = false;
+    state_->attributes.begin_again(psn);
+    state_->own = own;
 }
 
 std::shared_ptr<devices::lifeline> detail::internals::line(const rdma_queue& queue) noexcept

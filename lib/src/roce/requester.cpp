@@ -15,13 +15,12 @@ constexpr std::uint32_t longest_read = 1u << 22, most_psns = (1u << 23) - 1;
 
 } // namespace
 
-requester::requester(const requester_settings& settings, send_entries& entries, workspace& shared,
+requester::requester(rdma_service service, const roce_connection& settings, send_entries& entries, workspace& shared,
                      std::uint32_t first_entry)
-    : settings_(settings), entries_(entries), messages_(shared.pool),
+    : service_(service), settings_(settings), entries_(entries), messages_(shared.pool),
       patience_(settings.timeout, settings.retry_count, settings.rnr_retry,
-                std::clamp(settings.window, 1u, message_ring::most)),
-      next_entry_(first_entry), acknowledged_(settings.first_psn & psn_mask), sent_(acknowledged_),
-      pieces_(shared.found)
+                std::clamp<std::uint32_t>(settings.window, 1, message_ring::most)),
+      next_entry_(first_entry), acknowledged_(settings.send_psn & psn_mask), sent_(acknowledged_), pieces_(shared.found)
 {
     messages_.begin_at(acknowledged_);
 }
@@ -99,7 +98,7 @@ bool requester::admit()
     if (refused != refusal::none)
         more.operation = roce_operation::none;
     if (more.operation != roce_operation::none)
-        more.packets = packets_of(more.bytes, settings_.peer.path_mtu);
+        more.packets = packets_of(more.bytes, settings_.path_mtu);
     next_entry_ += request_.blocks;
     messages_.add(more);
     loaded_ = true;
@@ -221,10 +220,10 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
 {
     const message& next = messages_.at(cursor_);
     const bool atomic = next.wants_result();
-    const std::uint32_t mtu = settings_.peer.path_mtu, run = run_of(sink, most, most_in_a_run(next, flying), mtu);
+    const std::uint32_t mtu = settings_.path_mtu, run = run_of(sink, most, most_in_a_run(next, flying), mtu);
     const roce_segment part = atomic ? roce_segment{} : segment_of(next.bytes, mtu, packet_, run);
     const bool ends = part.position == roce_position::last || part.position == roce_position::only;
-    const auto opcode = opcode_of(opcodes_of(settings_.peer.service), next.operation, part.position,
+    const auto opcode = opcode_of(opcodes_of(service_), next.operation, part.position,
                                   ends && !atomic ? request_.extra : roce_extra::none);
     pieces_.count = 0;
     refusal found = opcode ? refusal::none : refusal::unknown_opcode;
@@ -234,7 +233,7 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
         refuse(found);
         return false;
     }
-    roce_headers headers{.bth = bth_to(settings_.peer, *opcode, cursor_psn()),
+    roce_headers headers{.bth = bth_to(settings_, *opcode, cursor_psn()),
                          .address = request_.remote_address,
                          .remote_key = request_.remote_key,
                          .dma_bytes = next.bytes,
@@ -263,9 +262,9 @@ bool requester::send_read(packet_sink& sink, std::uint64_t now)
     const std::uint32_t count = std::min(next.packets - packet_, most_of_a_read()), psn = cursor_psn();
     if (count == 0 || ((psn + count - acknowledged_) & psn_mask) > most_psns)
         return false;
-    const std::uint32_t mtu = settings_.peer.path_mtu, from = packet_ * mtu;
+    const std::uint32_t mtu = settings_.path_mtu, from = packet_ * mtu;
     const std::uint32_t bytes = packet_ + count == next.packets ? next.bytes - from : count * mtu;
-    roce_headers headers{.bth = bth_to(settings_.peer, roce_opcode::rc_read_request, psn),
+    roce_headers headers{.bth = bth_to(settings_, roce_opcode::rc_read_request, psn),
                          .address = request_.remote_address + from,
                          .remote_key = request_.remote_key,
                          .dma_bytes = bytes};

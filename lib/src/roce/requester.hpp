@@ -13,16 +13,6 @@
 
 namespace weftio::roce {
 
-struct requester_settings {
-    connection peer{};
-    std::uint32_t first_psn = 0;
-    std::uint8_t most_reads = 16; ///< READs and atomics in flight (max_rd_atomic)
-    std::uint8_t timeout = 14;    ///< code of the time to wait for an answer; 0: no limit
-    std::uint8_t retry_count = 7; ///< 0..7 retries without an answer
-    std::uint8_t rnr_retry = 7;   ///< 0..7 retries while the peer is not ready; 7: no limit
-    std::uint32_t window = 128;   ///< packets in flight, 1 to 128
-};
-
 /// One engine drives it; any thread may read the counters. Entries read = completed + failed + flushed + in flight.
 ///
 /// Sequence numbers: acknowledged <= cursor <= sent. The peer has answered everything before `acknowledged`. The cursor
@@ -31,7 +21,7 @@ struct requester_settings {
 class requester {
  public:
     /// @param entries, shared  must outlive this;  @param first_entry  index of the first entry
-    requester(const requester_settings& settings, send_entries& entries, workspace& shared,
+    requester(rdma_service service, const roce_connection& settings, send_entries& entries, workspace& shared,
               std::uint32_t first_entry = 0);
 
     /// Sends what may be sent, at most `most` (a NOP counts as a packet), and repeats packets whose answer is overdue.
@@ -116,9 +106,10 @@ class requester {
     std::uint32_t most_of_a_read() noexcept;
     void lose_answers() noexcept;
     std::uint32_t reads_in_flight() noexcept;
-    bool reliable() const noexcept { return is_reliable(settings_.peer.service); }
+    bool reliable() const noexcept { return net::is_reliable(service_); }
 
-    const requester_settings settings_;
+    const rdma_service service_;
+    const roce_connection settings_;
     send_entries& entries_;
     message_ring messages_;
     patience patience_;

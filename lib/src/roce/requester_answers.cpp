@@ -14,12 +14,12 @@ using namespace net;
 /// is a late answer, a higher one is wrong.
 bool requester::receive(const roce_packet& packet, std::uint64_t now)
 {
-    const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
+    const std::uint32_t count = packets_in(packet, settings_.path_mtu);
     answers.add(count);
     const roce_headers& headers = packet.headers;
     const roce_shape& shape = shape_of(headers.bth.opcode);
     const bool fits = !failed_ && packet.form == roce_refusal::none && reliable() && shape.is_response() &&
-                      same_partition(settings_.peer, headers);
+                      same_partition(settings_, headers);
     if (!fits || psn_distance(sent_, headers.bth.psn) >= 0)
         wrong_answers.add(count);
     else if (psn_distance(acknowledged_, headers.bth.psn) < 0)
@@ -162,7 +162,7 @@ bool requester::answers_oldest(std::uint32_t psn, std::uint64_t now)
 /// are last and only.
 bool requester::take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now)
 {
-    const std::uint32_t psn = packet.headers.bth.psn, mtu = settings_.peer.path_mtu;
+    const std::uint32_t psn = packet.headers.bth.psn, mtu = settings_.path_mtu;
     if (shape.has_aeth && kind_of(packet.headers.syndrome) != aeth_kind::acknowledge) {
         wrong_answers.add(1);
         return true;
@@ -211,7 +211,7 @@ bool requester::take_data(const roce_packet& packet, piece bytes, std::uint32_t 
             return true;
         }
     }
-    const std::uint32_t psns = packets_in(packet, settings_.peer.path_mtu);
+    const std::uint32_t psns = packets_in(packet, settings_.path_mtu);
     acknowledged_ = psn_add(packet.headers.bth.psn, psns);
     retire();
     if (!failed_)

@@ -30,24 +30,25 @@ refusal reason_of(roce_refusal form, const roce_shape& shape) noexcept
 
 } // namespace
 
-responder::responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries,
-                     workspace& shared)
-    : settings_(settings), memory_(memory), entries_(entries), answers_(settings.most_reads, shared.pool),
-      results_(settings.most_reads, shared.pool), expected_(settings.first_psn & psn_mask)
+responder::responder(rdma_service service, const roce_connection& settings, remote_memory& memory,
+                     receive_entries& entries, workspace& shared)
+    : service_(service), settings_(settings), memory_(memory), entries_(entries),
+      answers_(settings.most_reads_of_peer, shared.pool), results_(settings.most_reads_of_peer, shared.pool),
+      expected_(settings.receive_psn & psn_mask)
 {}
 
 /// Respond step 1: checks the sequence number (IBTA 9.7.4.1.2). A packet with the expected PSN is executed, a later one
 /// shows a gap, an earlier one is a repeat.
 bool responder::receive(const roce_packet& packet)
 {
-    const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
+    const std::uint32_t count = packets_in(packet, settings_.path_mtu);
     received.add(count);
     const roce_opcode opcode = packet.headers.bth.opcode;
     const roce_shape& shape = shape_of(opcode);
     const std::int32_t ahead = psn_distance(expected_, packet.headers.bth.psn);
     const bool repeats = ahead < 0 && reliable();
-    if (failed_ || shape.is_response() || service_of(opcode) != opcodes_of(settings_.peer.service) ||
-        !same_partition(settings_.peer, packet.headers) || (repeats && !is_well_formed(packet, shape))) {
+    if (failed_ || shape.is_response() || service_of(opcode) != opcodes_of(service_) ||
+        !same_partition(settings_, packet.headers) || (repeats && !is_well_formed(packet, shape))) {
         ignored.add(count);
         return true;
     }
@@ -67,7 +68,7 @@ bool responder::receive(const roce_packet& packet)
 /// progress is lost, and the next one may start at any PSN (IBTA 9.8.2). @return whether to execute the packet
 bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
 {
-    const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
+    const std::uint32_t count = packets_in(packet, settings_.path_mtu);
     if (!reliable()) {
         drop_message();
         expected_ = packet.headers.bth.psn;
@@ -92,7 +93,7 @@ responder::verdict responder::execute(const roce_packet& packet, const roce_shap
         return refuse(reason_of(packet.form, shape));
     if (!in_order(shape))
         return !reliable() && under_way_ == roce_operation::none ? verdict::left_over : refuse(refusal::opcode_order);
-    if (!packet.borrowed && !payload_fits(shape, packet.payload.size(), settings_.peer.path_mtu))
+    if (!packet.borrowed && !payload_fits(shape, packet.payload.size(), settings_.path_mtu))
         return refuse(refusal::packet_size);
     switch (shape.operation) {
         case roce_operation::send: return take_send(packet, shape);
@@ -147,7 +148,7 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
 refusal responder::deliver(const roce_packet& packet)
 {
     const refusal all = entries_.deliver(offset_, packet.payload);
-    const std::uint32_t mtu = settings_.peer.path_mtu, count = packets_in(packet, mtu);
+    const std::uint32_t mtu = settings_.path_mtu, count = packets_in(packet, mtu);
     if (all == refusal::none || count == 1)
         return all;
     for (; delivered_ != count; ++delivered_) {
@@ -262,7 +263,7 @@ responder::verdict responder::take_read(const roce_headers& headers)
         return refuse(refusal::queue_denies_read);
     if (headers.dma_bytes > largest_message_bytes)
         return refuse(refusal::read_too_long);
-    if (answers_.fresh() >= settings_.most_reads)
+    if (answers_.fresh() >= settings_.most_reads_of_peer)
         return refuse(refusal::too_many_reads);
     const remote_range range{.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
     if (range.bytes != 0) {
@@ -283,7 +284,7 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
         return refuse(refusal::queue_denies_atomic);
     if (headers.address % sizeof(std::uint64_t) != 0)
         return refuse(refusal::misaligned_atomic);
-    if (answers_.fresh() >= settings_.most_reads)
+    if (answers_.fresh() >= settings_.most_reads_of_peer)
         return refuse(refusal::too_many_reads);
     std::uint64_t* word = nullptr;
     if (const refusal why = memory_.word(headers.remote_key, headers.address, word); why != refusal::none)
@@ -313,7 +314,7 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
 /// ready, the packets after it count as if they had come from the wire.
 void responder::conclude(verdict result, const roce_packet& packet, const roce_shape& shape)
 {
-    const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu), behind = count - 1;
+    const std::uint32_t count = packets_in(packet, settings_.path_mtu), behind = count - 1;
     switch (result) {
         case verdict::done: executed.add(count); return advance(packet, shape);
         case verdict::payload_gone: drop_message(); [[fallthrough]];
@@ -341,14 +342,14 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
     if (result != verdict::not_ready)
         return give_up(nak_, psn_add(expected_, delivered_));
     gap_reported_ = true; // the packets after this one are out of sequence, which the RNR NAK covers
-    acknowledge(rnr_syndrome(settings_.rnr_timer), expected_);
+    acknowledge(rnr_syndrome(settings_.min_rnr_timer), expected_);
 }
 
 /// A READ takes one sequence number per response packet. READs and atomics need no ACK (IBTA 9.7.5.1.1).
 void responder::advance(const roce_packet& packet, const roce_shape& shape)
 {
     const bool reads = shape.operation == roce_operation::read_request;
-    const std::uint32_t mtu = settings_.peer.path_mtu;
+    const std::uint32_t mtu = settings_.path_mtu;
     expected_ = psn_add(expected_, reads ? packets_of(packet.headers.dma_bytes, mtu) : packets_in(packet, mtu));
     gap_reported_ = false;
     const bool asks = shape.operation == roce_operation::send || shape.operation == roce_operation::write;
@@ -375,12 +376,12 @@ void responder::repeat_read(const roce_headers& headers)
     const remote_range range{.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
     if (!allows(access::remote_read) || range.bytes > largest_message_bytes)
         return;
-    const std::uint32_t end = psn_add(headers.bth.psn, packets_of(range.bytes, settings_.peer.path_mtu));
+    const std::uint32_t end = psn_add(headers.bth.psn, packets_of(range.bytes, settings_.path_mtu));
     if (psn_distance(end, expected_) < 0)
         return;
     if (range.bytes != 0 && memory_.check(range, access::remote_read) != refusal::none)
         return;
-    answers_.cut(headers.bth.psn, settings_.peer.path_mtu);
+    answers_.cut(headers.bth.psn, settings_.path_mtu);
     answers_.add({.what = answer::kind::read, .psn = headers.bth.psn, .msn = msn_, .range = range});
 }
 

@@ -14,14 +14,6 @@
 
 namespace weftio::roce {
 
-struct responder_settings {
-    connection peer{};
-    std::uint32_t first_psn = 0;                                                        ///< of the peer's first request
-    access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< of the queue
-    std::uint8_t most_reads = 16; ///< READs and atomics of the peer that may wait for an answer (max_dest_rd_atomic)
-    std::uint8_t rnr_timer = 12;  ///< code of the time after which the peer retries when no receive entry was posted
-};
-
 /// The request that a responder refused, and why.
 struct refused_request {
     weftio::refusal reason = weftio::refusal::none;
@@ -38,7 +30,8 @@ struct refused_request {
 class responder {
  public:
     /// @param memory, entries, shared  must outlive this
-    responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries, workspace& shared);
+    responder(rdma_service service, const roce_connection& settings, remote_memory& memory, receive_entries& entries,
+              workspace& shared);
 
     /// Executes one packet of the peer, and queues the answer. @pre its ICRC is right  @return false: not executed,
     /// because its borrowed payload has gone
@@ -52,10 +45,10 @@ class responder {
     /// Flushes the current receive entry, and accepts nothing more.
     void stop();
     /// Changes the settings, except the first PSN, which is read by the constructor only.
-    void set(const responder_settings& settings)
+    void set(const roce_connection& settings)
     {
-        answers_.allow(settings.most_reads);
-        results_.allow(settings.most_reads);
+        answers_.allow(settings.most_reads_of_peer);
+        results_.allow(settings.most_reads_of_peer);
         settings_ = settings;
     }
 
@@ -63,7 +56,7 @@ class responder {
     const refused_request& last_refused() const noexcept { return refused_; }
     std::uint32_t expected_psn() const noexcept { return expected_; }
     std::uint32_t msn() const noexcept { return msn_; }
-    const connection& peer() const noexcept { return settings_.peer; }
+    const roce_connection& settings() const noexcept { return settings_; }
     std::uint32_t answers_waiting() const noexcept { return static_cast<std::uint32_t>(answers_.size()); }
 
     core::counter received, executed, duplicate, out_of_sequence, not_ready, refused, ignored;
@@ -106,7 +99,7 @@ class responder {
     verdict refuse_receive(refusal why) noexcept;
     bool in_order(const roce_shape& shape) const noexcept;
     bool allows(access needed) const noexcept { return (settings_.rights & needed) == needed; }
-    bool reliable() const noexcept { return is_reliable(settings_.peer.service); }
+    bool reliable() const noexcept { return net::is_reliable(service_); }
     void acknowledge(std::uint8_t syndrome, std::uint32_t psn);
 
     bool send_acknowledge(packet_sink& sink, const answer& next);
@@ -114,7 +107,8 @@ class responder {
     bool send_part_of_read(packet_sink& sink, allowance& most, answer& next);
     bool lose_read(const answer& next, refusal why, std::uint32_t psn);
 
-    responder_settings settings_;
+    const rdma_service service_;
+    roce_connection settings_;
     remote_memory& memory_;
     receive_entries& entries_;
     answer_queue answers_;

@@ -24,9 +24,8 @@ unsigned responder::send(packet_sink& sink, allowance most)
 
 bool responder::send_acknowledge(packet_sink& sink, const answer& next)
 {
-    const roce_headers headers{.bth = bth_to(settings_.peer, roce_opcode::rc_acknowledge, next.psn),
-                               .msn = next.msn,
-                               .syndrome = next.syndrome};
+    const roce_headers headers{
+        .bth = bth_to(settings_, roce_opcode::rc_acknowledge, next.psn), .msn = next.msn, .syndrome = next.syndrome};
     if (!sink.send(headers, {}))
         return false;
     answers_.pop();
@@ -35,7 +34,7 @@ bool responder::send_acknowledge(packet_sink& sink, const answer& next)
 
 bool responder::send_atomic(packet_sink& sink, const answer& next)
 {
-    const roce_headers headers{.bth = bth_to(settings_.peer, roce_opcode::rc_atomic_acknowledge, next.psn),
+    const roce_headers headers{.bth = bth_to(settings_, roce_opcode::rc_atomic_acknowledge, next.psn),
                                .original = next.original,
                                .msn = next.msn,
                                .syndrome = ack_syndrome(entries_.credits())};
@@ -49,7 +48,7 @@ bool responder::send_atomic(packet_sink& sink, const answer& next)
 /// since the request.
 bool responder::send_part_of_read(packet_sink& sink, allowance& most, answer& next)
 {
-    const std::uint32_t mtu = settings_.peer.path_mtu, packets = packets_of(next.range.bytes, mtu);
+    const std::uint32_t mtu = settings_.path_mtu, packets = packets_of(next.range.bytes, mtu);
     const std::uint32_t run = run_of(sink, most, packets - next.sent, mtu);
     const roce_segment part = segment_of(next.range.bytes, mtu, next.sent, run);
     const std::uint32_t psn = psn_add(next.psn, next.sent);
@@ -61,7 +60,7 @@ bool responder::send_part_of_read(packet_sink& sink, allowance& most, answer& ne
     }
     const roce_opcode opcode = *opcode_of(roce_service::rc, roce_operation::read_response, part.position);
     const roce_headers headers{
-        .bth = bth_to(settings_.peer, opcode, psn), .msn = next.msn, .syndrome = ack_syndrome(entries_.credits())};
+        .bth = bth_to(settings_, opcode, psn), .msn = next.msn, .syndrome = ack_syndrome(entries_.credits())};
     if (!sink.send(headers, {&bytes, 1}))
         return sink.payload_gone() && lose_read(next, refusal::memory_gone, psn);
     most.spend(part.bytes, run);

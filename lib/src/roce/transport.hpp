@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <span>
 
+#include "net/roce_connection.hpp"
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
-#include "weftio/rdma_state.hpp"
 #include "weftio/refusal.hpp"
 
 /// The RDMA transport as pure state machines: no threads, no clock, no DPDK, and no allocation once the pool of the
@@ -17,40 +17,14 @@
 /// packets that they make.
 namespace weftio::roce {
 
+using net::opcodes_of;
+using net::roce_connection;
 using net::roce_headers;
 using net::roce_opcode;
 using net::roce_operation;
 using net::roce_packet;
 using net::roce_service;
 using net::roce_shape;
-
-/// The opcodes that queue pairs of a service exchange.
-constexpr roce_service opcodes_of(rdma_service service) noexcept
-{
-    switch (service) {
-        case rdma_service::reliable: return roce_service::rc;
-        case rdma_service::unreliable: return roce_service::uc;
-    }
-    return roce_service::none;
-}
-
-/// Whether the peer acknowledges what it has executed.
-constexpr bool is_reliable(rdma_service service) noexcept
-{
-    switch (service) {
-        case rdma_service::reliable: return true;
-        case rdma_service::unreliable: return false;
-    }
-    return false;
-}
-
-/// Parameters that both ends agreed on when they connected.
-struct connection {
-    rdma_service service = rdma_service::reliable;
-    std::uint32_t peer_queue = 0;  ///< 24 bits
-    std::uint32_t path_mtu = 1024; ///< a value for which is_path_mtu() is true
-    std::uint16_t partition_key = 0xffff;
-};
 
 /// Payload bytes, not copied.
 using piece = std::span<const std::uint8_t>;
@@ -128,13 +102,13 @@ bool payload_gone(const roce_packet& packet) noexcept;
 
 /// Whether the packet belongs to this partition. The upper bit of the key is ignored: it is the membership of the
 /// sender.
-inline bool same_partition(const connection& peer, const roce_headers& headers) noexcept
+inline bool same_partition(const roce_connection& peer, const roce_headers& headers) noexcept
 {
     return ((peer.partition_key ^ headers.bth.partition_key) & 0x7fff) == 0;
 }
 
 /// The base transport header of a packet to the peer.
-inline net::roce_bth bth_to(const connection& peer, roce_opcode opcode, std::uint32_t psn) noexcept
+inline net::roce_bth bth_to(const roce_connection& peer, roce_opcode opcode, std::uint32_t psn) noexcept
 {
     return {.opcode = opcode,
             .partition_key = peer.partition_key,

@@ -94,18 +94,18 @@ TEST_F(RdmaBlobs, SayWhatIsWrongWithThem)
 
 TEST_F(RdmaBlobs, OfAQueueThatNoLibraryMakesAreRefused)
 {
-    const auto refused = [&](const std::function<void(rdma::rdma_end_info&)>& change) {
-        rdma::rdma_end_info info = rdma::from_address(address);
-        change(info);
-        const error thrown = error_of([&] { ends.queue(1).connect(rdma::to_address(info)); });
+    const auto refused = [&](const std::function<void(rdma_peer&)>& change) {
+        rdma_peer peer = address.peer();
+        change(peer);
+        const error thrown = error_of([&] { ends.queue(1).connect(rdma::to_address(peer)); });
         EXPECT_THAT(thrown.what(), HasSubstr("no queue pair of this library has these values"));
     };
-    refused([](rdma::rdma_end_info& info) { info.service = static_cast<rdma_service>(2); });
-    refused([](rdma::rdma_end_info& info) { info.path_mtu = 1000; });
-    refused([](rdma::rdma_end_info& info) { info.path_mtu = 8192; });
-    refused([](rdma::rdma_end_info& info) { info.most_reads = 0; });
-    refused([](rdma::rdma_end_info& info) { info.end.queue = 1u << 24; });
-    refused([](rdma::rdma_end_info& info) { info.end.first_psn = 1u << 24; });
+    refused([](rdma_peer& peer) { peer.service = static_cast<rdma_service>(2); });
+    refused([](rdma_peer& peer) { peer.path_mtu = 1000; });
+    refused([](rdma_peer& peer) { peer.path_mtu = 8192; });
+    refused([](rdma_peer& peer) { peer.most_reads = 0; });
+    refused([](rdma_peer& peer) { peer.queue = 1u << 24; });
+    refused([](rdma_peer& peer) { peer.first_psn = 1u << 24; });
 }
 
 TEST_F(RdmaBlobs, OfARegionAreOfWhatAPeerMayUse)

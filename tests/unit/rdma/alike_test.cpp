@@ -77,7 +77,7 @@ std::string outcome(const message_case& tested, bool by_packet)
         nic::rdma_connection to = ends.connection(end);
         to.timeout = 0;
         to.min_rnr_timer = 28; // 164 ms: the receive is posted before
-        ends.queue(end).nic().connect(to);
+        ends.queue(end).connect(to);
     }
     tested.post(ends);
     ends.queue(0).push();

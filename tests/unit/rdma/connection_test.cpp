@@ -255,9 +255,7 @@ TEST_P(RdmaEnds, SharesATurnWithItsNeighbors)
 {
     ends.connect();
     fake_pair other(ends.at(0));
-    nic::rdma_connection to = ends.connection(0);
-    to.ours.queue = other.number();
-    other.nic().connect(to);
+    other.connect(ends.connection(0));
     for (fake_pair* each : {&a, &other}) {
         each->post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
         each->post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
@@ -275,10 +273,10 @@ TEST_P(RdmaEnds, SendsAPacketATurnWhileANeighborIsInAHurry)
     ends.connect();
     fake_pair here(ends.at(0)), there(ends.at(1));
     nic::rdma_connection to = ends.connection(0), back = ends.connection(1);
-    back.theirs.queue = to.ours.queue = here.number();
-    to.theirs.queue = back.ours.queue = there.number();
-    here.nic().connect(to);
-    there.nic().connect(back);
+    back.peer_queue = here.number();
+    to.peer_queue = there.number();
+    here.connect(to);
+    there.connect(back);
     for (unsigned message = 0; message < 16; ++message)
         a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
     a.push();

@@ -19,10 +19,10 @@ struct pair_of_one_port {
     explicit pair_of_one_port(two_ends& at) : near(at.at(0)), end(at.at(1))
     {
         nic::rdma_connection to = at.connection(0), back = at.connection(1);
-        back.theirs.queue = to.ours.queue = near.number();
-        to.theirs.queue = back.ours.queue = end.number();
-        near.nic().connect(to);
-        end.nic().connect(back);
+        back.peer_queue = near.number();
+        to.peer_queue = end.number();
+        near.connect(to);
+        end.connect(back);
     }
     fake_pair near, end;
 };

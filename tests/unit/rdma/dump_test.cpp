@@ -25,8 +25,8 @@ class RdmaDump : public testing::Test {
             to.min_rnr_timer = 0;
             to.retry_count = 5;
             to.rnr_retry = 6;
-            to.traffic_class = 26 << 2;
-            ends.queue(end).nic().connect(to);
+            to.path.traffic_class = 26 << 2;
+            ends.queue(end).connect(to);
         }
     }
     std::uint32_t post_write(std::uint32_t bytes)
@@ -58,7 +58,7 @@ TEST_F(RdmaDump, SaysWhoThePeerIs)
     EXPECT_EQ(dump.state, rdma_state::ready_to_send);
     EXPECT_EQ(dump.address, "10.0.0.1");
     EXPECT_EQ(dump.peer_address, "10.0.0.2");
-    EXPECT_EQ(dump.peer_mac, ends.self(1).mac);
+    EXPECT_EQ(dump.peer_mac, ends.mac_of(1));
     EXPECT_EQ(dump.peer_queue, b.number());
     EXPECT_EQ(dump.path_mtu, 1024u);
     EXPECT_EQ(dump.dscp, 26u);
@@ -66,7 +66,7 @@ TEST_F(RdmaDump, SaysWhoThePeerIs)
     EXPECT_EQ(dump.awaits, rdma_awaits::nothing);
     EXPECT_EQ(dump.retries_left, 5u);
     EXPECT_EQ(dump.rnr_retries_left, 6u);
-    EXPECT_EQ(dump.expected_psn, ends.self(1).first_psn);
+    EXPECT_EQ(dump.expected_psn, ends.first_psn_of(1));
     EXPECT_THAT(to_string(dump), HasSubstr(fmt::format(
                                      "RTS, RC, 10.0.0.1 to 10.0.0.2 queue {} at 02:00:00:00:00:01, path MTU 1024, DSCP "
                                      "26, hop limit 64\n",
@@ -76,7 +76,7 @@ TEST_F(RdmaDump, SaysWhoThePeerIs)
 TEST_F(RdmaDump, SaysWhatASilentPeerHasNotAnswered)
 {
     connect();
-    const std::uint32_t first = ends.self(0).first_psn;
+    const std::uint32_t first = ends.first_psn_of(0);
     post_write(8);
     post_write(2500);
     a.push();
@@ -139,7 +139,7 @@ TEST_F(RdmaDump, SaysThatThePeerHasNoReceive)
     EXPECT_EQ(b.nic().dump().receives_posted, 1u);
     EXPECT_TRUE(ends.run_until([&] { return a.nic().counters().done == 1; }));
     EXPECT_EQ(b.nic().dump().msn, 1u);
-    EXPECT_EQ(b.nic().dump().expected_psn, ends.self(0).first_psn + 1);
+    EXPECT_EQ(b.nic().dump().expected_psn, ends.first_psn_of(0) + 1);
 }
 
 TEST_F(RdmaDump, SaysWhyItFailedAndWhatWasRefused)
@@ -172,7 +172,7 @@ TEST(UnreliableRdmaDump, CountsRefusedRequestsByReason)
     for (unsigned end = 0; end < 2; ++end) {
         nic::rdma_connection to = ends.connection(end);
         to.rights = access::remote_write;
-        ends.queue(end).nic().connect(to);
+        ends.queue(end).connect(to);
     }
     b.post_receive({ends.memory(1).local(0, 4)});
     for (unsigned bad = 0; bad < 3; ++bad)

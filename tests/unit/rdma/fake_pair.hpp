@@ -45,6 +45,11 @@ class fake_pair {
     }
     nic::rdma_queue& nic() const { return *queue_; }
     std::uint32_t number() const { return queue_->number(); }
+    void connect(const nic::rdma_connection& to)
+    {
+        queue_->modify(rdma_state::ready_to_receive, to);
+        queue_->modify(rdma_state::ready_to_send, to);
+    }
     void restart()
     {
         freshen();

@@ -77,7 +77,8 @@ TEST_P(RdmaQueue, IsInitThenReadyToSendThenInErrorUntilItIsReset)
         return ends.queue(1).state() == rdma_state::error;
     }));
     EXPECT_EQ(weftio_dev_rdma_recv_status(b()), WEFTIO_DEV_QUEUE_ERROR);
-    EXPECT_THAT(words_of([&] { ends.connect(); }), HasSubstr("already connected; reset it first"));
+    EXPECT_THAT(words_of([&] { ends.connect(); }),
+                HasSubstr("connect() needs RESET or INIT, but the state is ERR; reset it first"));
     const rdma_address before = ends.queue(0).address();
     ends.queue(0).reset();
     EXPECT_EQ(ends.queue(0).state(), rdma_state::init);

@@ -126,10 +126,10 @@ TEST_F(RdmaRefusal, OfARegionOfAnotherDomain)
 
 TEST_F(RdmaRefusal, OfAnOperationThatThePeersQueueDoesNotAllow)
 {
-    a.nic().connect(ends.connection(0));
+    a.connect(ends.connection(0));
     nic::rdma_connection to = ends.connection(1);
     to.rights = access::remote_read;
-    b.nic().connect(to);
+    b.connect(to);
     run(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_REMOTE_INVALID);
 }
@@ -248,11 +248,11 @@ TEST_F(RdmaRefusal, EndsBothSidesOfAQueue)
 
 TEST_F(RdmaRefusal, OfRequestsToAQueueThatHasFailed)
 {
-    a.nic().connect(ends.connection(0));
+    a.connect(ends.connection(0));
     nic::rdma_connection to = ends.connection(1);
     to.timeout = 1;
     to.retry_count = 1;
-    b.nic().connect(to);
+    b.connect(to);
     run(WEFTIO_OPCODE_RDMA_WRITE,
         {peer_memory.remote_at(0), pointer(8, own_memory.region.lkey() ^ 1, own_memory.address())});
     b.post(WEFTIO_OPCODE_RDMA_WRITE, {own_memory.remote_at(0), peer_memory.local(0, 8)});
@@ -449,7 +449,7 @@ TEST_F(RdmaRefusal, OfAPeerThatHasGone)
         nic::rdma_connection to = ends.connection(end);
         to.timeout = 1;
         to.retry_count = 3;
-        ends.queue(end).nic().connect(to);
+        ends.queue(end).connect(to);
     }
     ends.queues[1].reset();
     run(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
@@ -463,7 +463,7 @@ TEST_F(RdmaRefusal, OfAPeerThatIsNeverReady)
         nic::rdma_connection to = ends.connection(end);
         to.rnr_retry = 2;
         to.min_rnr_timer = 1;
-        ends.queue(end).nic().connect(to);
+        ends.queue(end).connect(to);
     }
     run(WEFTIO_OPCODE_SEND, {own_memory.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_NOT_READY_EXCEEDED);
@@ -573,15 +573,6 @@ TEST(RdmaPort, RefusesWhatItCannotDo)
     refused([&] { fake_pair pair(capture); }, errc::not_supported, "cannot send");
     const port several = port::open("null", {.engines = 2});
     refused([&] { fake_pair pair(several); }, errc::not_supported, "has 2 engines");
-    two_ends ends(true);
-    nic::rdma_connection to = ends.connection(0);
-    to.path_mtu = 4096;
-    refused([&] { ends.queue(0).nic().connect(to); }, errc::invalid_argument, "the path MTU is 4096");
-    to = ends.connection(0);
-    to.retry_count = 8;
-    refused([&] { ends.queue(0).nic().connect(to); }, errc::invalid_argument, "retry_count is 8; set 7 at most");
-    ends.connect();
-    refused([&] { ends.connect(); }, errc::invalid_argument, "already connected");
 }
 
 } // namespace weftio::test

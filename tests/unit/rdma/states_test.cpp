@@ -164,6 +164,26 @@ TEST_P(QueuePairStates, GoFromEachToEachAsVerbsSay)
                 try_all(from, to);
 }
 
+TEST_P(QueuePairStates, ConnectFromResetAndInitOnly)
+{
+    rdma_peer peer = ends.self(1);
+    peer.most_reads = 200; // more than this end has
+    for (const rdma_state from : {reset, init}) {
+        ASSERT_NO_FATAL_FAILURE(reach(from));
+        pair().connect(rdma_address::of(peer));
+        EXPECT_EQ(pair().state(), ready_to_send);
+        EXPECT_EQ(pair().dump().service, GetParam());
+        EXPECT_EQ(pair().dump().path_mtu, 1024u);
+    }
+    EXPECT_THAT(error_of([&] { pair().connect(rdma_address::of(peer)); }).what(),
+                HasSubstr("connect() needs RESET or INIT, but the state is RTS; reset it first"));
+    ASSERT_NO_FATAL_FAILURE(reach(reset));
+    peer.service = GetParam() == rc ? uc : rc;
+    EXPECT_THAT(error_of([&] { pair().connect(rdma_address::of(peer)); }).what(),
+                HasSubstr("set the same queue_pair_options::service at both ends"));
+    EXPECT_EQ(pair().state(), reset);
+}
+
 TEST_P(QueuePairStates, RefuseValuesThatVerbsDoNotHave)
 {
     const bool reliable = GetParam() == rc;

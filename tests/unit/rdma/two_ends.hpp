@@ -79,27 +79,29 @@ class two_ends {
     nic::rdma_connection connection(unsigned end) const
     {
         nic::rdma_connection to;
-        to.ours = self(end);
-        to.theirs = self(1 - end);
+        to.path.source_mac = mac_of(end);
+        to.path.source = address_of(end);
+        to.path.destination_mac = mac_of(1 - end);
+        to.path.destination = address_of(1 - end);
+        to.peer_queue = queues[1 - end]->number();
+        to.send_psn = first_psn_of(end);
+        to.receive_psn = first_psn_of(1 - end);
         to.timeout = timeout;
         return to;
     }
-    nic::rdma_end self(unsigned end) const
+    static std::array<std::uint8_t, 6> mac_of(unsigned end) { return {2, 0, 0, 0, 0, static_cast<std::uint8_t>(end)}; }
+    net::roce_gid address_of(unsigned end) const
     {
-        nic::rdma_end self;
-        self.mac = {2, 0, 0, 0, 0, static_cast<std::uint8_t>(end)};
-        const std::array<std::uint8_t, 4> ipv4{10, 0, 0, static_cast<std::uint8_t>(end + 1)};
-        self.address = net::gid_of_ipv4(ipv4);
+        const auto last = static_cast<std::uint8_t>(end + 1);
         if (ipv6)
-            self.address = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(end + 1)};
-        self.queue = queues[end]->number();
-        self.first_psn = 0xfffff0 + end; // so that PSNs wrap soon
-        return self;
+            return {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last};
+        return net::gid_of_ipv4(std::array<std::uint8_t, 4>{10, 0, 0, last});
     }
+    static std::uint32_t first_psn_of(unsigned end) { return 0xfffff0 + end; } ///< PSNs wrap soon
     void connect()
     {
         for (unsigned end = 0; end < 2; ++end)
-            queues[end]->nic().connect(connection(end));
+            queues[end]->connect(connection(end));
     }
     /// Runs the ports until nothing moves.
     void run()

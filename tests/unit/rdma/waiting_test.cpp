@@ -22,7 +22,7 @@ class RdmaWaiting : public testing::Test {
             nic::rdma_connection to = ends.connection(end);
             to.timeout = timeout;
             to.min_rnr_timer = rnr_timer;
-            ends.queue(end).nic().connect(to);
+            ends.queue(end).connect(to);
         }
     }
     void post(std::uint32_t opcode)

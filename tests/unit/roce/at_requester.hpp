@@ -28,9 +28,11 @@ using packets = std::vector<seen>;
 class at_requester {
  public:
     /// @param memory  most bytes of memory for requests in flight
-    explicit at_requester(requester_settings settings = {}, std::size_t memory = SIZE_MAX)
-        : shared{.found = {}, .pool = block_pool(memory)}, ours(finished(settings), sends, shared)
+    explicit at_requester(roce_connection settings = {}, std::size_t memory = SIZE_MAX,
+                          weftio::rdma_service service = weftio::rdma_service::reliable)
+        : shared{.found = {}, .pool = block_pool(memory)}, ours(service, finished(settings), sends, shared)
     {}
+    explicit at_requester(weftio::rdma_service service) : at_requester({}, SIZE_MAX, service) {}
 
     std::vector<roce_packet> sent(unsigned most = 1000)
     {
@@ -65,10 +67,10 @@ class at_requester {
     std::uint64_t now = 1'000'000;
 
  private:
-    static requester_settings finished(requester_settings settings)
+    static roce_connection finished(roce_connection settings)
     {
-        settings.peer.path_mtu = mtu;
-        settings.first_psn = first;
+        settings.path_mtu = mtu;
+        settings.send_psn = first;
         return settings;
     }
 };

@@ -41,9 +41,11 @@ inline seen nak(std::uint8_t syndrome, std::uint32_t psn, std::uint32_t msn = 0)
 class at_responder {
  public:
     /// @param limit  most bytes of memory for requests in flight
-    explicit at_responder(responder_settings settings = {}, std::size_t limit = SIZE_MAX)
-        : shared{.found = {}, .pool = block_pool(limit)}, ours(finished(settings), memory, receives, shared)
+    explicit at_responder(roce_connection settings = {}, std::size_t limit = SIZE_MAX,
+                          weftio::rdma_service service = weftio::rdma_service::reliable)
+        : shared{.found = {}, .pool = block_pool(limit)}, ours(service, finished(settings), memory, receives, shared)
     {}
+    explicit at_responder(weftio::rdma_service service) : at_responder({}, SIZE_MAX, service) {}
 
     /// Passes a packet to it. @param more  sets the header fields that the opcode needs besides a PSN
     void ask(roce_opcode opcode, std::uint32_t psn, std::size_t payload_bytes = 0,
@@ -89,10 +91,10 @@ class at_responder {
     responder ours;
 
  private:
-    static responder_settings finished(responder_settings settings)
+    static roce_connection finished(roce_connection settings)
     {
-        settings.peer.path_mtu = mtu;
-        settings.first_psn = first;
+        settings.path_mtu = mtu;
+        settings.receive_psn = first;
         return settings;
     }
 };

@@ -52,8 +52,8 @@ class narrow_link {
     workspace shared_;
 
  public:
-    requester asks{{.peer = {.path_mtu = mtu}}, sends, shared_};
-    responder answers{{.peer = {.path_mtu = mtu}}, memory, receives_, shared_};
+    requester asks{weftio::rdma_service::reliable, {.path_mtu = mtu}, sends, shared_};
+    responder answers{weftio::rdma_service::reliable, {.path_mtu = mtu}, memory, receives_, shared_};
 };
 
 /// The first READ overruns the link. From then on the requester asks for what the link takes.

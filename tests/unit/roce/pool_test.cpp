@@ -128,7 +128,7 @@ TEST(RocePool, AnAtomicWithoutMemoryForItsResultIsNotExecuted)
 
 TEST(RocePool, ResultsOfAtomicsStayUntilTheConnectionEnds)
 {
-    at_responder end({.most_reads = 4});
+    at_responder end({.most_reads_of_peer = 4});
     end.ask(weftio::net::roce_opcode::rc_write_only, responding::first, 8);
     end.ask(weftio::net::roce_opcode::rc_fetch_add, responding::first + 1);
     EXPECT_EQ(end.answered().size(), 2u) << "an acknowledge that stood alone, and the result";

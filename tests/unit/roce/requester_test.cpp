@@ -391,7 +391,7 @@ TEST(RoceRequester, IgnoresAnswersThatFitNothing)
 
 TEST(RoceUnreliableRequester, CompletesWhatItHasSent)
 {
-    at_requester end({.peer = {.service = weftio::rdma_service::unreliable}});
+    at_requester end(weftio::rdma_service::unreliable);
     end.post_write(200, true);
     end.sends.post(a_send(), bytes(3));
     EXPECT_EQ(end.sent_packets(199).back(), (seen{uc_write_middle, first + 198 - (1u << 24), false}));

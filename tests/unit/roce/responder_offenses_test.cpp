@@ -26,7 +26,7 @@ class RoceResponderOffense : public testing::TestWithParam<offense> {};
 
 TEST_P(RoceResponderOffense, IsAnsweredOnceAndEndsTheConnection)
 {
-    at_responder end({.most_reads = 2});
+    at_responder end({.most_reads_of_peer = 2});
     GetParam().ask(end);
     EXPECT_EQ(end.answered(), (answers{nak(GetParam().syndrome, GetParam().psn, GetParam().msn)}));
     EXPECT_TRUE(end.ours.failed());
@@ -220,7 +220,7 @@ TEST(RoceResponderForms, OfAnotherServiceAreIgnored)
 
 TEST(RoceResponderForms, ThatAreWrongEndNoUnreliableConnection)
 {
-    at_responder end({.peer = {.service = weftio::rdma_service::unreliable}});
+    at_responder end(weftio::rdma_service::unreliable);
     end.ask_badly(roce_opcode{0x2c}, first, roce_refusal::unknown_opcode);
     end.ask_badly(uc_write_only, first + 1, roce_refusal::no_extended_headers);
     EXPECT_EQ(end.answered(), answers{});

@@ -25,7 +25,7 @@ TEST(RoceResponder, AllowsWhatTheQueueAllows)
 
 TEST(RoceResponder, RefusesMoreReadsThanAgreed)
 {
-    at_responder end({.most_reads = 2});
+    at_responder end({.most_reads_of_peer = 2});
     for (std::uint32_t at = 0; at < 3; ++at)
         end.ask(rc_read_request, first + at, 0, dma(8));
     EXPECT_EQ(end.answered(), (answers{{rc_read_response_only, first, 0x1f, 1},
@@ -59,7 +59,7 @@ TEST(RoceResponder, ReportsAGapOnce)
 
 TEST(RoceResponder, SaysThatItIsNotReadyUntilThereIsAnEntry)
 {
-    at_responder end({.rnr_timer = 18});
+    at_responder end({.min_rnr_timer = 18});
     end.ask(rc_send_first, first, mtu);
     end.ask(rc_send_last, first + 1, 1); // it is ahead of its turn, but no gap
     EXPECT_EQ(end.answered(), (answers{nak(0x32, first)}));
@@ -152,7 +152,7 @@ TEST(RoceResponder, DropsARepeatedReadThatCannotBeOne)
 
 TEST(RoceResponder, ExecutesAnAtomicOnceAndAnswersItAgain)
 {
-    at_responder end({.most_reads = 2});
+    at_responder end({.most_reads_of_peer = 2});
     const auto add = [](roce_headers& headers) { headers.swap_or_add = 5; };
     for (std::uint32_t at = 0; at < 3; ++at) {
         end.ask(rc_fetch_add, first + at, 0, add);
@@ -280,7 +280,7 @@ TEST(RoceResponder, IgnoresWhatIsNotForIt)
 
 TEST(RoceUnreliableResponder, LosesTheMessageThatHasAGapAndPutsTheNextIntoItsReceive)
 {
-    at_responder end({.peer = {.service = weftio::rdma_service::unreliable}});
+    at_responder end(weftio::rdma_service::unreliable);
     end.receives.post(1000);
     end.ask(uc_send_first, first, mtu);
     end.ask(uc_send_last, first + 2, 8); // the middle is lost
@@ -302,7 +302,7 @@ TEST(RoceUnreliableResponder, LosesTheMessageThatHasAGapAndPutsTheNextIntoItsRec
 /// A local error of the work queue, which ends a connection of either service.
 TEST(RoceUnreliableResponder, EndsWithAReceiveThatFails)
 {
-    at_responder end({.peer = {.service = weftio::rdma_service::unreliable}});
+    at_responder end(weftio::rdma_service::unreliable);
     end.receives.post(100);
     end.receives.post(1000);
     end.ask(uc_send_only, first, 101);
@@ -318,7 +318,7 @@ TEST(RoceUnreliableResponder, EndsWithAReceiveThatFails)
 
 TEST(RoceUnreliableResponder, TakesAFirstPacketInPlaceOfALast)
 {
-    at_responder end({.peer = {.service = weftio::rdma_service::unreliable}});
+    at_responder end(weftio::rdma_service::unreliable);
     end.ask(uc_write_first, first, mtu, dma(2 * mtu));
     end.ask(uc_write_only, first + 1, 8, dma(8, 1024));
     EXPECT_EQ(end.memory.data()[1024 + 7], 0xee);

@@ -219,10 +219,12 @@ TEST_P(RoceTransportCaptures, TheResponderAnswersAsLinuxDoes)
         comparing_sink sink(answered, GetParam());
         const bool narrow = GetParam().file == "rxe-errors" && queue == 0x20;
         workspace shared;
-        responder ours({.peer = {.peer_queue = queue, .path_mtu = narrow ? 256u : 1024u},
-                        .first_psn = 0xfffffe,
-                        .most_reads = 4,
-                        .rnr_timer = 18},
+        responder ours(weftio::rdma_service::reliable,
+                       {.path_mtu = narrow ? 256u : 1024u,
+                        .peer_queue = queue,
+                        .receive_psn = 0xfffffe,
+                        .most_reads_of_peer = 4,
+                        .min_rnr_timer = 18},
                        memory, receives, shared);
         const std::size_t too_early = count_rnr(answered);
         for (const frame& one : arrived(queue)) {
@@ -277,8 +279,9 @@ void post_what_was_asked(const std::vector<frame>& asked, fake_sends& sends)
 class other_requester {
  public:
     other_requester(const recorded& named, const std::vector<frame>& asked)
-        : named_(named), ours_({.peer = {.peer_queue = asked.front().queue},
-                                .first_psn = asked.front().packet->headers.bth.psn,
+        : named_(named), ours_(weftio::rdma_service::reliable,
+                               {.peer_queue = asked.front().queue,
+                                .send_psn = asked.front().packet->headers.bth.psn,
                                 .most_reads = 4,
                                 .timeout = 14,
                                 .retry_count = 3},

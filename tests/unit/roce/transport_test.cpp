@@ -47,13 +47,15 @@ class link {
     std::vector<bytes> late_;
 };
 
+constexpr weftio::rdma_service reliable = weftio::rdma_service::reliable;
+
 /// Both ends. One step is 10 us.
 class pair_of_ends {
  public:
-    explicit pair_of_ends(requester_settings asks, responder_settings answers = {}, faults wanted = {},
-                          std::uint32_t seed = 1, std::uint32_t first_entry = 0)
-        : there(wanted, seed), back(wanted, seed + 1), requests(asks, sends, shared, first_entry),
-          responses(with_psn(answers, asks), memory, receives, shared)
+    explicit pair_of_ends(roce_connection asks, faults wanted = {}, std::uint32_t seed = 1,
+                          std::uint32_t first_entry = 0)
+        : there(wanted, seed), back(wanted, seed + 1), requests(reliable, finished(asks), sends, shared, first_entry),
+          responses(reliable, finished(asks), memory, receives, shared)
     {
         sends.start_at(first_entry);
     }
@@ -94,11 +96,10 @@ class pair_of_ends {
     std::uint64_t now = 1;
 
  private:
-    static responder_settings with_psn(responder_settings answers, const requester_settings& asks)
+    static roce_connection finished(roce_connection asks)
     {
-        answers.first_psn = asks.first_psn;
-        answers.peer = asks.peer;
-        return answers;
+        asks.receive_psn = asks.send_psn;
+        return asks;
     }
     static bool arrives(const bytes& frame, roce_packet& packet)
     {
@@ -114,7 +115,7 @@ bytes part_of(pair_of_ends& ends, std::size_t offset, std::size_t count)
 TEST(RoceTransport, WritesBytesOfEveryLength)
 {
     for (std::size_t count : {0u, 1u, 255u, 256u, 257u, 511u, 512u, 513u, 5000u}) {
-        pair_of_ends ends({.peer = {.path_mtu = 256}, .first_psn = 0xfffffe});
+        pair_of_ends ends({.path_mtu = 256, .send_psn = 0xfffffe});
         ends.sends.post(write_to(3), stamped(count, 1));
         ASSERT_TRUE(ends.run(100)) << count;
         EXPECT_EQ(part_of(ends, 3, count), stamped(count, 1)) << count;
@@ -127,7 +128,7 @@ TEST(RoceTransport, WritesBytesOfEveryLength)
 
 TEST(RoceTransport, SendsMessagesIntoReceiveEntries)
 {
-    pair_of_ends ends({.peer = {.path_mtu = 256}});
+    pair_of_ends ends({.path_mtu = 256});
     send_request with_immediate = a_send();
     with_immediate.extra = roce_extra::immediate;
     with_immediate.immediate_or_key = 0x01020304;
@@ -151,7 +152,7 @@ TEST(RoceTransport, SendsMessagesIntoReceiveEntries)
 
 TEST(RoceTransport, WritesWithImmediateAndSendsWithInvalidate)
 {
-    pair_of_ends ends({.peer = {.path_mtu = 256}});
+    pair_of_ends ends({.path_mtu = 256});
     send_request write = write_to(8);
     write.extra = roce_extra::immediate;
     write.immediate_or_key = 5;
@@ -176,7 +177,7 @@ TEST(RoceTransport, WritesWithImmediateAndSendsWithInvalidate)
 TEST(RoceTransport, ReadsBytesOfEveryLength)
 {
     for (std::size_t count : {0u, 1u, 256u, 257u, 5000u, 100'000u}) {
-        pair_of_ends ends({.peer = {.path_mtu = 256}, .first_psn = 0xfffff0});
+        pair_of_ends ends({.path_mtu = 256, .send_psn = 0xfffff0});
         const bytes source = stamped(1 << 20, 9);
         std::copy(source.begin(), source.end(), ends.memory.data());
         ends.sends.post(read_from(5), bytes(count));
@@ -214,7 +215,7 @@ TEST(RoceTransport, ReadsTwoGibibytesInPartsThatStayBelowHalfTheNumbers)
     fake_sends sends;
     fake_wire wire;
     workspace shared;
-    requester asks({.peer = {.path_mtu = 256}, .first_psn = 9}, sends, shared);
+    requester asks(reliable, {.path_mtu = 256, .send_psn = 9}, sends, shared);
     sends.post(read_from(0), {});
     sends.entries[0].request.bytes = 1u << 31;
     EXPECT_EQ(asks.send(wire, 64, 1), 1u);
@@ -308,8 +309,8 @@ TEST_P(RoceLossyLink, NoByteIsWrongAndNoneIsMissing)
 {
     const auto& [wanted, mtu] = GetParam();
     for (std::uint32_t seed = 1; seed <= 4; ++seed) {
-        pair_of_ends ends({.peer = {.path_mtu = mtu}, .first_psn = 0xffff00, .most_reads = 4, .timeout = 6}, {}, wanted,
-                          seed, 0xffffff80);
+        pair_of_ends ends({.path_mtu = mtu, .send_psn = 0xffff00, .most_reads = 4, .timeout = 6}, wanted, seed,
+                          0xffffff80);
         random_work work(ends, seed);
         for (std::uint32_t number = 0; number < 1500; ++number) {
             ends.receives.post(20'000);
@@ -327,7 +328,7 @@ TEST_P(RoceLossyLink, NoByteIsWrongAndNoneIsMissing)
 TEST(RoceTransport, MayEndAtTenPercentLossAndWritesNoWrongByte)
 {
     for (std::uint32_t seed = 1; seed <= 4; ++seed) {
-        pair_of_ends ends({.peer = {.path_mtu = 256}, .first_psn = 0xffff00, .timeout = 5}, {}, {.lost = 100}, seed);
+        pair_of_ends ends({.path_mtu = 256, .send_psn = 0xffff00, .timeout = 5}, {.lost = 100}, seed);
         random_work work(ends, seed);
         for (std::uint32_t number = 0; number < 1500; ++number) {
             ends.receives.post(20'000);

@@ -103,10 +103,10 @@ bool cable_pair::gather(const entry& what, std::uint32_t segment, bytes& out) co
 /// Nothing: there is none, and `out` says whether one may come.
 std::optional<cable_pair*> cable_pair::find_peer(result& out) const
 {
-    const auto found = tables_.pairs.find(to_.theirs.queue);
+    const auto found = tables_.pairs.find(to_.peer_queue);
     cable_pair* const peer = found == tables_.pairs.end() ? nullptr : found->second;
-    const bool ours = peer && peer->to_.theirs.queue == number_ && peer->to_.ours.address == to_.theirs.address &&
-                      peer->to_.theirs.address == to_.ours.address;
+    const bool ours = peer && peer->to_.peer_queue == number_ && peer->to_.path.source == to_.path.destination &&
+                      peer->to_.path.destination == to_.path.source;
     const bool ready =
         ours && (peer->state_ == rdma_state::ready_to_receive || peer->state_ == rdma_state::ready_to_send ||
                  peer->state_ == rdma_state::send_queue_drained);
@@ -354,7 +354,7 @@ void cable_pair::complete(const entry& what, const result& how)
         return;
     state_ = rdma_state::error;
     if (how.fails_peer) {
-        cable_pair& peer = *tables_.pairs.at(to_.theirs.queue);
+        cable_pair& peer = *tables_.pairs.at(to_.peer_queue);
         ++peer.counts_.refused;
         peer.fail();
     }

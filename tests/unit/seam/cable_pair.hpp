@@ -34,7 +34,6 @@ class cable_pair final : public nic::rdma_queue {
     void restart(const nic::send_ring& ring) override { restart({.send = ring, .receive = rings_.receive}); }
     void restart(const nic::rdma_rings& rings) override;
     bool next(nic::send_outcome& outcome) override;
-    void connect(const nic::rdma_connection& to) override;
     void modify(rdma_state to, const nic::rdma_connection& how) override;
     standing state() const override;
     rdma_counters counters() const override;

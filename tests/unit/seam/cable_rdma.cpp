@@ -107,18 +107,6 @@ void require_sound(const nic::rdma_connection& to)
 
 } // namespace
 
-void cable_pair::connect(const nic::rdma_connection& to)
-{
-    require_sound(to);
-    const std::scoped_lock lock(tables_.mutex);
-    if (state_ != rdma_state::init)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: rdma_queue {}: it is already connected; reset it first", number_));
-    to_ = to;
-    state_ = rdma_state::ready_to_send;
-    read_doorbell_record();
-}
-
 void cable_pair::modify(rdma_state to, const nic::rdma_connection& how)
 {
     if (to != rdma_state::reset && to != rdma_state::error)

@@ -4,44 +4,10 @@
 
 #include <utility>
 
-#include "net/roce_rules.hpp"
 #include "nic/soft/soft_completion_queue.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic::soft {
-
-namespace {
-
-/// @param what  what is wrong with the connection
-[[noreturn]] void refuse(std::uint32_t number, const std::string& what)
-{
-    throw error(errc::invalid_argument, fmt::format("weftio: rdma_queue {}: {}", number, what));
-}
-
-void require_range(std::uint32_t number, const char* name, std::uint32_t value, std::uint32_t most)
-{
-    if (value > most)
-        refuse(number, fmt::format("{} is {}; set {} at most", name, value, most));
-}
-
-void require_sound(std::uint32_t number, const rdma_connection& to, std::uint16_t port_mtu)
-{
-    const std::uint32_t most_mtu = net::path_mtu_of(port_mtu);
-    if (!net::is_path_mtu(to.path_mtu) || to.path_mtu > most_mtu)
-        refuse(number,
-               fmt::format(
-                   "the path MTU is {}; set 256, 512, 1024, 2048 or 4096, and at most {} with the port's MTU of {}",
-                   to.path_mtu, most_mtu, port_mtu));
-    require_range(number, "the peer's queue number", to.theirs.queue, net::psn_mask);
-    require_range(number, "our first sequence number", to.ours.first_psn, net::psn_mask);
-    require_range(number, "the peer's first sequence number", to.theirs.first_psn, net::psn_mask);
-    require_range(number, "timeout", to.timeout, 31);
-    require_range(number, "retry_count", to.retry_count, 7);
-    require_range(number, "rnr_retry", to.rnr_retry, 7);
-    require_range(number, "min_rnr_timer", to.min_rnr_timer, 31);
-}
-
-} // namespace
 
 soft_rdma_queue::soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rings& rings, rdma_service service)
     : soft_executed_queue("rdma_queue", std::move(port), rings.send), receive_(rings.receive)
@@ -84,16 +50,6 @@ pair_rings soft_rdma_queue::cpu_rings(const rdma_rings& rings) const
                         .segments = receive.segments}};
 }
 
-void soft_rdma_queue::connect(const rdma_connection& to)
-{
-    require_sound(number_, to, port_->mtu());
-    between_turns([&] {
-        if (queue_->connected())
-            refuse(number_, "it is already connected; reset it first");
-        port_->rdma().connect(number_, to);
-    });
-}
-
 void soft_rdma_queue::restart(const rdma_rings& rings)
 {
     const std::scoped_lock one_at_a_time(changing_);
@@ -109,8 +65,6 @@ void soft_rdma_queue::restart(const rdma_rings& rings)
 
 void soft_rdma_queue::modify(rdma_state to, const rdma_connection& how)
 {
-    if (to == rdma_state::ready_to_receive || to == rdma_state::ready_to_send)
-        require_sound(number_, how, port_->mtu());
     const pair_rings rings = cpu_rings({.send = ring_, .receive = receive_});
     between_turns([&] { port_->rdma().modify(number_, to, how, rings); });
 }

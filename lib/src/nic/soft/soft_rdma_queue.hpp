@@ -21,7 +21,6 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, qu
     void run_turn() const { port_->turn(); }
     void restart(const send_ring& ring) override { restart({.send = ring, .receive = receive_}); }
     bool next(send_outcome& outcome) override;
-    void connect(const rdma_connection& to) override;
     void modify(rdma_state to, const rdma_connection& how) override;
     standing state() const override;
     void restart(const rdma_rings& rings) override;

@@ -11,39 +11,6 @@ namespace {
 /// The doorbell record of a queue pair in RESET: it never commits anything.
 constexpr std::uint32_t record_of_nobody = 0;
 
-net::roce_path path_of(const rdma_connection& to, std::uint32_t queue) noexcept
-{
-    constexpr std::uint32_t first_dynamic_port = 0xc000;
-    net::roce_path path;
-    path.destination_mac = to.theirs.mac;
-    path.source_mac = to.ours.mac;
-    path.l3 = net::is_ipv4(to.ours.address) ? net::l3_kind::ipv4 : net::l3_kind::ipv6;
-    path.source = to.ours.address;
-    path.destination = to.theirs.address;
-    // One UDP flow for each pair of queues, so that a switch spreads them over its links.
-    path.source_port = static_cast<std::uint16_t>(first_dynamic_port | ((queue ^ to.theirs.queue) & 0x3fff));
-    path.traffic_class = to.traffic_class;
-    path.hop_limit = to.hop_limit;
-    if (to.vlan_tci != no_vlan)
-        path.tags[path.tag_count++].tci = to.vlan_tci;
-    return path;
-}
-
-roce::connection peer_of(const rdma_connection& to, rdma_service service) noexcept
-{
-    return {
-        .service = service, .peer_queue = to.theirs.queue, .path_mtu = to.path_mtu, .partition_key = to.partition_key};
-}
-
-roce::responder_settings responds_as(const rdma_connection& to, rdma_service service) noexcept
-{
-    return {.peer = peer_of(to, service),
-            .first_psn = to.theirs.first_psn,
-            .rights = to.rights,
-            .most_reads = to.most_reads_of_peer,
-            .rnr_timer = to.min_rnr_timer};
-}
-
 void add_requester(rdma_counters& to, const roce::requester& from) noexcept
 {
     to.packets += from.packets.value();
@@ -72,43 +39,29 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 } // namespace
 
 queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner)
-    : path(path_of(to, owner.ring_.entries.queue)), front(path), ours(net::header_address_of(path.source)),
-      theirs(net::header_address_of(path.destination)),
-      responder(responds_as(to, owner.service_), owner.memory_, owner.receives_, owner.port_.work)
-{}
+    : front(to.path), responder(owner.service_, to, owner.memory_, owner.receives_, owner.port_.work)
+{
+    set_path(to, owner.ring_.entries.queue);
+}
 
 void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t queue)
 {
-    path = path_of(to, queue);
+    constexpr std::uint32_t first_dynamic_port = 0xc000;
+    path = to.path;
+    path.l3 = net::is_ipv4(path.source) ? net::l3_kind::ipv4 : net::l3_kind::ipv6;
+    // One UDP flow for each pair of queues, so that a switch spreads them over its links.
+    path.source_port = static_cast<std::uint16_t>(first_dynamic_port | ((queue ^ to.peer_queue) & 0x3fff));
     front = net::roce_front(path);
     ours = net::header_address_of(path.source);
     theirs = net::header_address_of(path.destination);
 }
 
-void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair& owner, std::uint32_t first_psn)
-{
-    requester.emplace(roce::requester_settings{.peer = peer_of(to, owner.service_),
-                                               .first_psn = first_psn,
-                                               .most_reads = to.most_reads,
-                                               .timeout = to.timeout,
-                                               .retry_count = to.retry_count,
-                                               .rnr_retry = to.rnr_retry},
-                      owner, owner.port_.work, owner.next_);
-}
-
 queue_pair::queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_port& port)
     : rdma_work(rings.send, keys, port.copies), service_(service), memory_(keys, rings.send.domain),
-      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), port_(port),
-      has_states_(completes_each())
+      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), port_(port)
 {
-    if (has_states_)
+    if (completes_each())
         rest(rings);
-}
-
-void queue_pair::connect(const rdma_connection& to)
-{
-    move_to(rdma_state::ready_to_receive, to, {});
-    move_to(rdma_state::ready_to_send, to, {});
 }
 
 void queue_pair::modify(rdma_state to, const rdma_connection& how, const pair_rings& rings)
@@ -116,11 +69,6 @@ void queue_pair::modify(rdma_state to, const rdma_connection& how, const pair_ri
     const bool ends = to == rdma_state::reset || to == rdma_state::error;
     if (!ends && state() == rdma_state::error)
         return; // failed after the caller had checked: same as a failure right after the change of state
-    move_to(to, how, rings);
-}
-
-void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_rings& rings)
-{
     switch (to) {
         case rdma_state::reset:
             stop_silently();
@@ -134,7 +82,9 @@ void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_r
         case rdma_state::ready_to_send: allow_sending(how); break;
         case rdma_state::send_queue_drained:
             connection_->requester->hold(true);
-            change(how);
+            // Path and responder change at once, requests when sending resumes.
+            connection_->set_path(how, ring_.entries.queue);
+            connection_->responder.set(how);
             break;
         case rdma_state::send_queue_error: break; // only a failed entry leads to SQE
         case rdma_state::error:
@@ -155,29 +105,24 @@ void queue_pair::rest(const pair_rings& rings)
     state_ = rdma_state::reset;
 }
 
-/// Attributes set in SQD: path and responder change at once, requests when sending resumes.
-void queue_pair::change(const rdma_connection& how)
-{
-    connection_->set_path(how, ring_.entries.queue);
-    connection_->responder.set(responds_as(how, service_));
-}
-
 /// To RTS: from RTR, or back from SQD or SQE. PSNs continue after the last one sent.
 void queue_pair::allow_sending(const rdma_connection& how)
 {
     std::optional<roce::requester>& requester = connection_->requester;
-    connection_->responder.set(responds_as(how, service_));
+    connection_->responder.set(how);
     if (state_ == rdma_state::send_queue_error) {
         read_doorbell_record();
         end_work(); // flushes what was posted in SQE, even if no turn has read the doorbell record since
     }
-    if (!requester)
-        return connection_->begin_to_send(how, *this, how.ours.first_psn);
-    requester->hold(false);
-    if (!requester->idle())
-        return;
-    add_requester(before_, *requester);
-    connection_->begin_to_send(how, *this, requester->next_psn());
+    rdma_connection next = how;
+    if (requester) {
+        requester->hold(false);
+        if (!requester->idle())
+            return;
+        add_requester(before_, *requester);
+        next.send_psn = requester->next_psn();
+    }
+    requester.emplace(service_, next, *this, port_.work, next_);
     failed_.store(false, std::memory_order_relaxed);
 }
 
@@ -223,7 +168,7 @@ unsigned queue_pair::turn(std::uint32_t most)
 {
     turns.add(1);
     read_doorbell_record();
-    if (has_states_ && state_ != rdma_state::reset && (overran() || receives_.overran()))
+    if (completes_each() && state_ != rdma_state::reset && (overran() || receives_.overran()))
         overrun();
     const roce::allowance allowed(std::min(most, packets_of_a_turn), port_.shares.bytes());
     unsigned moved = 0;
@@ -282,7 +227,7 @@ unsigned queue_pair::answer_partner(roce::allowance most)
     own_sink sink(port_, partner_);
     const unsigned sent = connection_->responder.idle() ? 0 : connection_->responder.send(sink, most);
     end_when_broken();
-    if (!connection_->responder.idle() || failed() != had_failed || (has_states_ && receives_.overran()))
+    if (!connection_->responder.idle() || failed() != had_failed || (completes_each() && receives_.overran()))
         port_.wake(ring_.entries.queue);
     return sent;
 }
@@ -333,7 +278,7 @@ void queue_pair::end_when_broken()
 /// Whether a failed entry leads to SQE, which verbs define for an unreliable service: receiving continues.
 bool queue_pair::ends_sends_only() const noexcept
 {
-    return has_states_ && !roce::is_reliable(service_) && state_ != rdma_state::error && connection_->requester &&
+    return completes_each() && !net::is_reliable(service_) && state_ != rdma_state::error && connection_->requester &&
            connection_->requester->failed() && !connection_->responder.failed() && !receives_.record_refused();
 }
 

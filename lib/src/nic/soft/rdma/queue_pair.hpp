@@ -22,9 +22,9 @@
 
 namespace weftio::nic::soft {
 
-/// A queue pair with completion queues begins in RESET and changes state by modify(). Any other begins in INIT, and
-/// connect() connects it. Entries wait until the queue pair is connected. A failure of one side ends the other, except
-/// in SQE: all entries of both rings are flushed. RC answers a refused request with a NAK.
+/// A queue pair with completion queues begins in RESET, and can be in SQE; any other begins in INIT. Entries wait until
+/// the queue pair is in RTS. A failure of one side ends the other, except in SQE: all entries of both rings are flushed.
+/// RC answers a refused request with a NAK.
 class queue_pair final : public rdma_work {
  public:
     /// Most packets that one turn sends: so many answers, and so many requests.
@@ -36,7 +36,6 @@ class queue_pair final : public rdma_work {
     /// @param keys, port  must outlive this
     queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_port& port);
 
-    void connect(const rdma_connection& to);
     bool connected() const noexcept { return connection_.has_value(); }
     /// See nic::rdma_queue. @param rings  the present ones
     void modify(rdma_state to, const rdma_connection& how, const pair_rings& rings);
@@ -90,7 +89,7 @@ class queue_pair final : public rdma_work {
         return connection_->path.tag_count == 0 ? no_vlan : vlan_of(connection_->path.tags[0].tci);
     }
     /// Number of the peer's queue pair. @pre connected()
-    std::uint32_t peer_number() const noexcept { return connection_->responder.peer().peer_queue; }
+    std::uint32_t peer_number() const noexcept { return connection_->responder.settings().peer_queue; }
     /// Whether both are connected to each other.
     bool is_partner_of(const queue_pair& other) const noexcept;
     /// Where the peer is.
@@ -111,7 +110,6 @@ class queue_pair final : public rdma_work {
         connection(const rdma_connection& to, queue_pair& owner);
 
         void set_path(const rdma_connection& to, std::uint32_t queue);
-        void begin_to_send(const rdma_connection& to, queue_pair& owner, std::uint32_t first_psn);
 
         net::roce_path path;
         net::roce_front front;                    ///< headers of all packets to the peer
@@ -120,9 +118,7 @@ class queue_pair final : public rdma_work {
         roce::responder responder;
     };
 
-    void move_to(rdma_state to, const rdma_connection& how, const pair_rings& rings);
     void rest(const pair_rings& rings);
-    void change(const rdma_connection& how);
     void allow_sending(const rdma_connection& how);
     bool ends_sends_only() const noexcept;
 
@@ -145,7 +141,6 @@ class queue_pair final : public rdma_work {
     pair_port& port_;
     std::optional<connection> connection_;
     rdma_state state_ = rdma_state::init; ///< a failed queue pair is in ERR: see state()
-    const bool has_states_;               ///< it has completion queues: modify() sets its state, and SQE exists
     std::uint32_t waited_ = 0;            ///< consecutive turns in which only an answer could bring work
     unsigned requested_ = 0;              ///< request packets sent in the last turn
     bool has_much_ = false;               ///< it copies within the port, and is not in a hurry

@@ -40,8 +40,8 @@ void queue_pair::dump_connection(rdma_dump& into) const
     into.address = net::text_of(path.source);
     into.peer_address = net::text_of(path.destination);
     into.peer_mac = path.destination_mac;
-    into.peer_queue = connection_->responder.peer().peer_queue;
-    into.path_mtu = connection_->responder.peer().path_mtu;
+    into.peer_queue = connection_->responder.settings().peer_queue;
+    into.path_mtu = connection_->responder.settings().path_mtu;
     into.dscp = static_cast<std::uint8_t>(path.traffic_class >> 2);
     into.hop_limit = path.hop_limit;
 }

@@ -288,14 +288,6 @@ std::uint32_t rdma_unit::add(pair_rings rings, rdma_service service)
     return number;
 }
 
-void rdma_unit::connect(std::uint32_t number, const rdma_connection& to)
-{
-    claimed_addresses_.reserve(queues_.queues() + neighbors_.count());
-    find(number)->connect(to);
-    queues_.wake(number);
-    note_addresses();
-}
-
 void rdma_unit::restart(std::uint32_t number, const pair_rings& rings)
 {
     find(number)->restart(rings);

@@ -38,7 +38,6 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     /// late packets for a removed queue pair do not reach another one. The memory of the rings must stay valid until
     /// remove(). @throws weftio::error errc::out_of_memory
     std::uint32_t add(pair_rings rings, rdma_service service);
-    void connect(std::uint32_t number, const rdma_connection& to);
     void restart(std::uint32_t number, const pair_rings& rings);
     /// See nic::rdma_queue. @param rings  the present ones
     void modify(std::uint32_t number, rdma_state to, const rdma_connection& how, const pair_rings& rings);
