@@ -9,6 +9,7 @@
 #include "core/log.hpp"
 #include "events.hpp"
 #include "net/roce_headers.hpp"
+#include "rdma/transitions.hpp"
 #include "verbs_values.hpp"
 #include "wires/members.hpp"
 
@@ -19,55 +20,11 @@ namespace {
 constexpr std::uint8_t migrated = 0; // enum ibv_mig_state
 constexpr std::uint16_t default_partition = 0xffff;
 
-/// A transition, with the attributes that a program must and may set, as in Linux (ib_modify_qp_is_ok).
-struct way {
-    state_code from, to;
-    std::uint32_t must, must_of_rc; ///< RC: both; UC: the first
-    std::uint32_t may, may_of_rc;
-};
-
-constexpr std::uint32_t of_init = sets_pkey | sets_port | sets_access,
-                        path = sets_path | sets_path_mtu | sets_peer | sets_receive_psn,
-                        repeats = sets_timeout | sets_retry_count | sets_rnr_retry,
-                        other_path = sets_other_path | sets_migration;
-
-constexpr auto ways = std::to_array<way>({
-    {code_reset, code_reset, 0, 0, 0, 0},
-    {code_reset, code_init, of_init, 0, 0, 0},
-    {code_init, code_reset, 0, 0, 0, 0},
-    {code_init, code_init, 0, 0, of_init, 0},
-    {code_init, code_rtr, path, sets_reads_of_peer | sets_rnr_timer, sets_pkey | sets_access | sets_other_path, 0},
-    {code_init, code_err, 0, 0, 0, 0},
-    {code_rtr, code_reset, 0, 0, 0, 0},
-    {code_rtr, code_rts, sets_send_psn, repeats | sets_reads, names_state | sets_access | other_path, sets_rnr_timer},
-    {code_rtr, code_err, 0, 0, 0, 0},
-    {code_rts, code_reset, 0, 0, 0, 0},
-    {code_rts, code_rts, 0, 0, names_state | sets_access | other_path, sets_rnr_timer},
-    {code_rts, code_sqd, 0, 0, sets_drained_event, 0},
-    {code_rts, code_err, 0, 0, 0, 0},
-    {code_sqd, code_reset, 0, 0, 0, 0},
-    {code_sqd, code_rts, 0, 0, names_state | sets_access | other_path, sets_rnr_timer},
-    {code_sqd, code_sqd, 0, 0, sets_path | sets_pkey | sets_access | other_path,
-     sets_port | repeats | sets_reads | sets_reads_of_peer | sets_rnr_timer},
-    {code_sqd, code_err, 0, 0, 0, 0},
-    {code_sqe, code_reset, 0, 0, 0, 0},
-    {code_sqe, code_rts, 0, 0, names_state | sets_access, 0},
-    {code_sqe, code_err, 0, 0, 0, 0},
-    {code_err, code_reset, 0, 0, 0, 0},
-    {code_err, code_err, 0, 0, 0, 0},
-});
-
-void require_way(rdma_service service, std::uint8_t from, std::uint8_t to, std::uint32_t mask)
+/// As in Linux (ib_modify_qp_is_ok), where RESET to ERR does not exist.
+void require_way(rdma_service service, rdma_state from, rdma_state to, std::uint32_t mask)
 {
-    const bool rc = service == rdma_service::reliable;
-    for (const way& each : ways) {
-        if (each.from != from || each.to != to)
-            continue;
-        const std::uint32_t must = each.must | (rc ? each.must_of_rc : 0);
-        const std::uint32_t may = each.may | (rc ? each.may_of_rc : 0) | sets_state;
-        return require((mask & must) == must && (mask & ~(must | may)) == 0, EINVAL);
-    }
-    throw failure{EINVAL};
+    require(from != rdma_state::reset || to != rdma_state::error, EINVAL);
+    require(rdma::transition_of(service, from, to).takes(mask), EINVAL);
 }
 
 /// Text of a GID in the format of inet_ntop(); IPv4 if the GID is an IPv4-mapped address.
@@ -115,7 +72,7 @@ void set_path(const context& in, const ib_uverbs_modify_qp& asked, queue_pair_at
 }
 
 template <class Value, class Given>
-void set_if(std::uint32_t mask, attribute which, std::optional<Value>& to, Given given)
+void set_if(std::uint32_t mask, rdma::attribute which, std::optional<Value>& to, Given given)
 {
     if ((mask & which) != 0)
         to = static_cast<Value>(given);
@@ -124,52 +81,52 @@ void set_if(std::uint32_t mask, attribute which, std::optional<Value>& to, Given
 queue_pair_attributes attributes_of(const context& in, const ib_uverbs_modify_qp& asked)
 {
     const std::uint32_t mask = asked.attr_mask;
-    require((mask & sets_other_path) == 0, EOPNOTSUPP);
-    require((mask & sets_migration) == 0 || asked.path_mig_state == migrated, EOPNOTSUPP);
-    require((mask & sets_pkey) == 0 || asked.pkey_index == 0, EINVAL);
-    require((mask & sets_port) == 0 || asked.port_num == 1, EINVAL);
-    require((mask & sets_path_mtu) == 0 || (asked.path_mtu >= 1 && asked.path_mtu <= 5), EINVAL);
+    require((mask & rdma::other_path) == 0, EOPNOTSUPP);
+    require((mask & rdma::migration) == 0 || asked.path_mig_state == migrated, EOPNOTSUPP);
+    require((mask & rdma::partition_key) == 0 || asked.pkey_index == 0, EINVAL);
+    require((mask & rdma::port_number) == 0 || asked.port_num == 1, EINVAL);
+    require((mask & rdma::path_mtu) == 0 || (asked.path_mtu >= 1 && asked.path_mtu <= 5), EINVAL);
     queue_pair_attributes with;
-    if ((mask & sets_pkey) != 0)
+    if ((mask & rdma::partition_key) != 0)
         with.partition_key = default_partition;
-    if ((mask & sets_access) != 0)
+    if ((mask & rdma::rights) != 0)
         with.rights = static_cast<access>(asked.qp_access_flags & peer_rights);
-    if ((mask & sets_path) != 0)
+    if ((mask & rdma::peer) != 0)
         set_path(in, asked, with);
-    set_if(mask, sets_path_mtu, with.path_mtu, 128u << (asked.path_mtu & 7));
-    set_if(mask, sets_peer, with.peer_queue, asked.dest_qp_num);
-    set_if(mask, sets_receive_psn, with.receive_psn, asked.rq_psn & 0xffffff);
-    set_if(mask, sets_send_psn, with.send_psn, asked.sq_psn & 0xffffff);
-    set_if(mask, sets_reads_of_peer, with.most_reads_of_peer, asked.max_dest_rd_atomic);
-    set_if(mask, sets_reads, with.most_reads, asked.max_rd_atomic);
-    set_if(mask, sets_rnr_timer, with.min_rnr_timer, asked.min_rnr_timer & 31);
-    set_if(mask, sets_timeout, with.timeout, asked.timeout);
-    set_if(mask, sets_retry_count, with.retry_count, asked.retry_cnt);
-    set_if(mask, sets_rnr_retry, with.rnr_retry, asked.rnr_retry);
+    set_if(mask, rdma::path_mtu, with.path_mtu, 128u << (asked.path_mtu & 7));
+    set_if(mask, rdma::peer_queue, with.peer_queue, asked.dest_qp_num);
+    set_if(mask, rdma::receive_psn, with.receive_psn, asked.rq_psn & 0xffffff);
+    set_if(mask, rdma::send_psn, with.send_psn, asked.sq_psn & 0xffffff);
+    set_if(mask, rdma::most_reads_of_peer, with.most_reads_of_peer, asked.max_dest_rd_atomic);
+    set_if(mask, rdma::most_reads, with.most_reads, asked.max_rd_atomic);
+    set_if(mask, rdma::min_rnr_timer, with.min_rnr_timer, asked.min_rnr_timer & 31);
+    set_if(mask, rdma::timeout, with.timeout, asked.timeout);
+    set_if(mask, rdma::retry_count, with.retry_count, asked.retry_cnt);
+    set_if(mask, rdma::rnr_retry, with.rnr_retry, asked.rnr_retry);
     return with;
 }
 
 /// Stores what was set, for QUERY_QP.
 void note(const ib_uverbs_modify_qp& asked, ib_uverbs_modify_qp& known)
 {
-    const auto copy = [&](attribute which, auto member) {
+    const auto copy = [&](rdma::attribute which, auto member) {
         if ((asked.attr_mask & which) != 0)
             known.*member = asked.*member;
     };
-    copy(sets_access, &ib_uverbs_modify_qp::qp_access_flags);
-    copy(sets_pkey, &ib_uverbs_modify_qp::pkey_index);
-    copy(sets_port, &ib_uverbs_modify_qp::port_num);
-    copy(sets_path, &ib_uverbs_modify_qp::dest);
-    copy(sets_path_mtu, &ib_uverbs_modify_qp::path_mtu);
-    copy(sets_peer, &ib_uverbs_modify_qp::dest_qp_num);
-    copy(sets_receive_psn, &ib_uverbs_modify_qp::rq_psn);
-    copy(sets_send_psn, &ib_uverbs_modify_qp::sq_psn);
-    copy(sets_reads_of_peer, &ib_uverbs_modify_qp::max_dest_rd_atomic);
-    copy(sets_reads, &ib_uverbs_modify_qp::max_rd_atomic);
-    copy(sets_rnr_timer, &ib_uverbs_modify_qp::min_rnr_timer);
-    copy(sets_timeout, &ib_uverbs_modify_qp::timeout);
-    copy(sets_retry_count, &ib_uverbs_modify_qp::retry_cnt);
-    copy(sets_rnr_retry, &ib_uverbs_modify_qp::rnr_retry);
+    copy(rdma::rights, &ib_uverbs_modify_qp::qp_access_flags);
+    copy(rdma::partition_key, &ib_uverbs_modify_qp::pkey_index);
+    copy(rdma::port_number, &ib_uverbs_modify_qp::port_num);
+    copy(rdma::peer, &ib_uverbs_modify_qp::dest);
+    copy(rdma::path_mtu, &ib_uverbs_modify_qp::path_mtu);
+    copy(rdma::peer_queue, &ib_uverbs_modify_qp::dest_qp_num);
+    copy(rdma::receive_psn, &ib_uverbs_modify_qp::rq_psn);
+    copy(rdma::send_psn, &ib_uverbs_modify_qp::sq_psn);
+    copy(rdma::most_reads_of_peer, &ib_uverbs_modify_qp::max_dest_rd_atomic);
+    copy(rdma::most_reads, &ib_uverbs_modify_qp::max_rd_atomic);
+    copy(rdma::min_rnr_timer, &ib_uverbs_modify_qp::min_rnr_timer);
+    copy(rdma::timeout, &ib_uverbs_modify_qp::timeout);
+    copy(rdma::retry_count, &ib_uverbs_modify_qp::retry_cnt);
+    copy(rdma::rnr_retry, &ib_uverbs_modify_qp::rnr_retry);
 }
 
 /// RESET clears what was set.
@@ -219,15 +176,15 @@ void modify_qp(context& in, call& what)
     const auto asked = what.request<ib_uverbs_modify_qp>();
     pair& changed = *in.pairs.find(asked.qp_handle);
     const rdma_state now = changed.queue->state();
-    require((asked.attr_mask & names_state) == 0 || state_of(asked.cur_qp_state) == now, EINVAL);
-    const rdma_state to = (asked.attr_mask & sets_state) != 0 ? state_of(asked.qp_state) : now;
+    require((asked.attr_mask & rdma::present_state) == 0 || state_of(asked.cur_qp_state) == now, EINVAL);
+    const rdma_state to = (asked.attr_mask & rdma::next_state) != 0 ? state_of(asked.qp_state) : now;
     require((asked.attr_mask & ~std::uint32_t{all_attributes}) == 0, EOPNOTSUPP);
-    require_way(changed.service, code_of(now), code_of(to), asked.attr_mask);
+    require_way(changed.service, now, to, asked.attr_mask);
     const queue_pair_attributes with = attributes_of(in, asked);
     leave_state(in, changed, to);
     changed.queue->modify(to, with);
     note_move(changed, asked, to, with);
-    enter_state(in, changed, (asked.attr_mask & sets_drained_event) != 0 && asked.en_sqd_async_notify != 0);
+    enter_state(in, changed, (asked.attr_mask & rdma::drained_event) != 0 && asked.en_sqd_async_notify != 0);
 }
 
 } // namespace weftio::verbs
