@@ -1,12 +1,9 @@
 #include "nic/soft/rdma/rdma_receives.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 
 #include "core/clock.hpp"
-#include "core/guarded.hpp"
 #include "nic/soft/work/completion_ring.hpp"
 
 namespace weftio::nic::soft {
@@ -24,17 +21,6 @@ std::uint32_t opcode_of(const roce::receive_completion& completion) noexcept
         case roce::filled_by::write_immediate: return WEFTIO_CQE_OPCODE_RESPONDER_WRITE;
     }
     return WEFTIO_CQE_OPCODE_RESPONDER_ERROR;
-}
-
-/// Loads a segment, reading each word once.
-weftio_wqe_data_segment load_segment(const std::uint32_t* words) noexcept
-{
-    std::array<std::uint32_t, 4> copy;
-    for (std::size_t at = 0; at < copy.size(); ++at)
-        copy[at] = weftio_load_relaxed_u32(&words[at]);
-    weftio_wqe_data_segment segment;
-    std::memcpy(&segment, copy.data(), sizeof segment);
-    return segment;
 }
 
 } // namespace
@@ -82,33 +68,11 @@ bool rdma_receives::may_complete() noexcept
     return !ring_.target.ring || silent_ || has_reservation_;
 }
 
-/// Checks all pieces before it writes a byte; memory may still go away at any time. Reads the entry again for each
-/// packet: it does not change until it is completed.
+/// Reads the entry again for each packet: it does not change until it is completed.
 refusal rdma_receives::deliver(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
-    std::array<std::span<std::byte>, most_segments> targets;
-    std::size_t count = 0;
-    byte_window window{offset, bytes.size()};
-    const std::uint32_t* words = ring_.words + std::size_t{slot()} * ring_.segments * 4;
-    for (std::uint32_t at = 0; at != ring_.segments && !window.empty(); ++at, words += 4) {
-        const weftio_wqe_data_segment segment = load_segment(words);
-        if (weftio_swap32(segment.lkey_be) == WEFTIO_LKEY_INVALID)
-            break;
-        local_piece piece = piece_of(segment);
-        if (!window.cut(piece))
-            continue;
-        std::byte* to = nullptr;
-        if (const refusal reason = find(piece, keys_, access::local_write, to); reason != refusal::none)
-            return reason;
-        targets[count++] = {to, static_cast<std::size_t>(piece.bytes)};
-    }
-    if (!window.empty())
-        return refusal::receive_too_short;
-    const std::uint8_t* from = bytes.data();
-    for (std::size_t at = 0; at != count; from += targets[at++].size())
-        if (!core::guarded_copy(targets[at].data(), from, targets[at].size()))
-            return refusal::memory_gone;
-    return refusal::none;
+    const ring_segments entry(ring_.words, ring_.depth * ring_.segments, slot() * ring_.segments, ring_.segments);
+    return scatter(receive_segments(entry), keys_, offset, bytes, refusal::receive_too_short);
 }
 
 void rdma_receives::give_back()

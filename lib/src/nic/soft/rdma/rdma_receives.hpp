@@ -17,8 +17,6 @@ namespace weftio::nic::soft {
 /// may read the counters.
 class rdma_receives final : public roce::receive_entries {
  public:
-    static constexpr std::uint32_t most_segments = 64;
-
     /// @param keys  of the NIC; must outlive this
     rdma_receives(const rdma_rx_ring& ring, std::uint32_t queue, const keys::nic_keys& keys, protection_domain domain)
         : ring_(ring), queue_(queue), keys_(keys, domain)
