@@ -34,6 +34,7 @@ struct entry : entry_control {
 /// Consecutive segments of a ring, which may continue at its start.
 class ring_segments {
  public:
+    ring_segments() noexcept = default;
     /// @param first, count  both in segments; the ring has a power of two of them
     ring_segments(const std::uint32_t* ring, std::uint32_t depth, std::uint32_t first, std::uint32_t count) noexcept
         : ring_(ring), mask_(depth - 1), first_(first), count_(count)
@@ -66,8 +67,8 @@ class ring_segments {
     }
 
  private:
-    const std::uint32_t* ring_;
-    std::uint32_t mask_, first_, count_;
+    const std::uint32_t* ring_ = nullptr;
+    std::uint32_t mask_ = 0, first_ = 0, count_ = 0;
 };
 
 /// Segment number `segment` of a copy. @pre segment < entry.segments, or the words after the copy are 0
