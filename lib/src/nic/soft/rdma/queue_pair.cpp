@@ -364,7 +364,7 @@ bool queue_pair::idle() const noexcept
 bool queue_pair::is_held() const noexcept
 {
     return sends_.is_held() && (!connection_ || (connection_->responder.idle() &&
-                                                      !(connection_->requester && !connection_->requester->idle())));
+                                                 !(connection_->requester && !connection_->requester->idle())));
 }
 
 void queue_pair::fall_asleep() noexcept

@@ -7,8 +7,8 @@
 
 #include "core/counter.hpp"
 #include "keys/queue_keys.hpp"
-#include "nic/soft/rdma/rdma_entry.hpp"
 #include "nic/soft/rdma/posted_receives.hpp"
+#include "nic/soft/rdma/rdma_entry.hpp"
 #include "roce/receive_entries.hpp"
 
 namespace weftio::nic::soft {

@@ -36,8 +36,8 @@ class rdma_sends final : public work_ring, public roce::send_entries {
 
     using work_ring::be_silent;
     using work_ring::completes_each;
-    using work_ring::overrun;
     using work_ring::overran;
+    using work_ring::overrun;
     using work_ring::read_doorbell_record;
     std::uint32_t committed() const noexcept { return submitted_; }
     /// Index of the next entry to read.

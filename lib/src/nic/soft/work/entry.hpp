@@ -51,7 +51,10 @@ class ring_segments {
         return ring_ + std::size_t{(first_ + segment) & mask_} * entry::words_per_segment;
     }
     /// How many segments from that number on are in one piece.
-    std::uint32_t in_one_piece(std::uint32_t segment) const noexcept { return mask_ + 1 - ((first_ + segment) & mask_); }
+    std::uint32_t in_one_piece(std::uint32_t segment) const noexcept
+    {
+        return mask_ + 1 - ((first_ + segment) & mask_);
+    }
     /// Copies a segment and loads each word exactly once: a concurrent write by a kernel is no data race.
     template <class Segment>
     Segment load(std::uint32_t segment) const noexcept

@@ -7,8 +7,7 @@
 
 namespace weftio::nic::soft {
 
-work_ring::work_ring(const tx_ring& ring)
-    : ring_(ring), executed_(ring.entries.depth), events_(2 * ring.entries.depth)
+work_ring::work_ring(const tx_ring& ring) : ring_(ring), executed_(ring.entries.depth), events_(2 * ring.entries.depth)
 {}
 
 /// Send step 3: reads the doorbell record, which says what was committed (docs/formats.md, "Doorbells"). A record that

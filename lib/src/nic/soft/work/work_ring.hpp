@@ -55,10 +55,7 @@ class work_ring {
     virtual ~work_ring() = default;
 
     /// Whether the ring has no work before its doorbell record moves.
-    bool idle() const noexcept
-    {
-        return next_ == submitted_ && completed_ == submitted_ && !has_failure_to_publish();
-    }
+    bool idle() const noexcept { return next_ == submitted_ && completed_ == submitted_ && !has_failure_to_publish(); }
     /// Whether a driver or a copy engine still holds an entry that was handed over.
     bool waits_for_others() const noexcept { return completed_ != handed_; }
     /// Completes the entries that came back. Returns how much it moved.
