@@ -127,53 +127,61 @@ class checked_receives final : public roce::receive_entries {
 /// Entries whose local bytes end at a guard page.
 class checked_sends final : public roce::send_entries {
  public:
-    roce::entry_state read(std::uint32_t index, roce::send_request& request, refusal& refused) override
+    bool read(std::uint32_t index, roce::message& out) override
     {
-        expect(index - ended_ < 1000, "no entry is read after its end");
+        expect(index == next_, "entries are read in their order, each once");
         if (index >= posted.size())
-            return roce::entry_state::none;
-        request = posted[index];
-        request.more = index + 1 < posted.size();
-        refused = refusals.contains(index) ? refusals[index] : refusal::none;
-        return roce::entry_state::ready;
+            return false;
+        ++next_;
+        out = posted[index];
+        out.entry = index;
+        out.more = index + 1 < posted.size();
+        out.refused = refusals.contains(index) ? refusals[index] : refusal::none;
+        return true;
     }
-    refusal gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override
+    refusal gather(const roce::message& of, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override
     {
         static guarded memory(guarded::page);
         expect(bytes != 0 && bytes <= net::largest_path_mtu, "a packet has some bytes");
-        within(index, offset, bytes);
+        within(of, offset, bytes);
         if (gone)
             return refusal::unknown_key;
         found.add({reinterpret_cast<const std::uint8_t*>(memory.nic()) + guarded::page - bytes, bytes});
         return refusal::none;
     }
-    refusal deliver(std::uint32_t index, std::uint32_t, std::uint32_t offset,
-                    std::span<const std::uint8_t> from) override
+    refusal scatter(const roce::message& of, std::uint32_t offset, std::span<const std::uint8_t> from) override
     {
-        within(index, offset, static_cast<std::uint32_t>(from.size()));
-        expect(index == ended_, "the oldest entry is answered");
+        within(of, offset, static_cast<std::uint32_t>(from.size()));
+        expect(of.entry == ended_, "the oldest entry is answered");
         for (std::uint8_t byte : from)
             sum_ += byte; // read all
         return gone ? refusal::unknown_key : refusal::none;
     }
-    void end(std::uint32_t index, refusal, std::uint32_t) override
+    refusal execute(const roce::message& of) override
     {
-        expect(index == ended_++, "entries end in their order, each once");
+        expect(of.is_local() && of.entry >= executed_ && of.entry < next_, "local operations are executed once");
+        executed_ = of.entry + 1;
+        return gone ? refusal::unknown_key : refusal::none;
+    }
+    void end(const roce::message& done, refusal result) override
+    {
+        expect(done.entry == ended_++, "entries end in their order, each once");
+        expect(!done.is_local() || result != refusal::none || done.executed, "what ends well was executed");
     }
     std::uint32_t ended() const { return ended_; }
 
-    std::vector<roce::send_request> posted;
+    std::vector<roce::message> posted;
     std::map<std::uint32_t, refusal> refusals;
     bool gone = false;
 
  private:
-    void within(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes) const
+    void within(const roce::message& of, std::uint32_t offset, std::uint32_t bytes) const
     {
-        expect(index < posted.size() && index >= ended_, "an entry is in flight");
-        expect(offset <= posted[index].bytes && bytes <= posted[index].bytes - offset, "bytes lie within the message");
+        expect(of.entry < next_ && of.entry >= ended_, "an entry is in flight");
+        expect(offset <= of.bytes && bytes <= of.bytes - offset, "bytes lie within the message");
     }
 
-    std::uint32_t ended_ = 0;
+    std::uint32_t next_ = 0, executed_ = 0, ended_ = 0;
     unsigned sum_ = 0;
 };
 

@@ -142,7 +142,7 @@ class both_ends {
                                               roce_operation::read_request, roce_operation::fetch_add,
                                               roce_operation::compare_swap, roce_operation::none,
                                               roce_operation::write,        roce_operation::read_request};
-        send_request request{.operation = operations[in_.byte() % 8]};
+        message request{.operation = operations[in_.byte() % 8]};
         const std::uint8_t choice = in_.byte();
         request.extra = choice % 4 == 0    ? roce_extra::immediate
                         : choice % 16 == 1 ? roce_extra::invalidate
@@ -166,10 +166,6 @@ class both_ends {
             case 1: receives_.room = choice * 8u + choice / 128u; return;
             case 2: sends_.gone = choice > 192; return;
             case 3: to_responder_.room = to_requester_.room = choice / 8; return;
-            case 4:
-                if (!sends_.posted.empty())
-                    sends_.posted[choice / 6 % sends_.posted.size()].fingerprint ^= 1;
-                return;
             default: to_responder_.room = to_requester_.room = 1000; return;
         }
     }

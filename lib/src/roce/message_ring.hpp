@@ -9,28 +9,6 @@
 
 namespace weftio::roce {
 
-/// One message. All other data is read from its entry again.
-struct message {
-    std::uint32_t entry = 0;       ///< index of the entry
-    std::uint32_t fingerprint = 0; ///< of the entry when it was first read
-    std::uint32_t bytes = 0;
-    std::uint32_t first_psn = 0;
-    std::uint32_t packets = 0;        ///< sequence numbers that the message takes; 0: a NOP
-    std::uint32_t packets_before = 0; ///< request packets of all earlier messages, free-running; a READ is one
-    std::uint32_t reads_before = 0;   ///< READs and atomics among the earlier messages, free-running
-    roce_operation operation = roce_operation::none;
-    refusal refused = refusal::none; ///< not none: the message fails the queue when it becomes the oldest
-
-    /// Whether the message is a READ or an atomic, which completes with its result and not with an ACK.
-    bool wants_result() const noexcept
-    {
-        return operation == roce_operation::read_request || operation == roce_operation::compare_swap ||
-               operation == roce_operation::fetch_add;
-    }
-    std::uint32_t request_packets() const noexcept { return wants_result() ? 1 : packets; }
-};
-static_assert(sizeof(message) <= 32, "a busy queue has 128 of them");
-
 /// Messages by free-running number: those in [first, end) are in flight. The ring grows as needed, and keeps its memory
 /// until rest().
 class message_ring {

@@ -1,6 +1,7 @@
 #include "roce/requester.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weftio::roce {
 
@@ -48,14 +49,9 @@ bool requester::step(packet_sink& sink, allowance& most, std::uint64_t now)
 {
     if (!load())
         return false;
-    const message& next = messages_.at(cursor_);
-    if (next.packets == 0) {
-        ++cursor_;
-        loaded_ = false;
-        most.spend(0);
-        retire();
-        return true;
-    }
+    message& next = messages_.at(cursor_);
+    if (next.is_local())
+        return execute(next, most);
     const std::uint32_t flying = in_flight();
     if (!may_send(flying))
         return false;
@@ -65,64 +61,52 @@ bool requester::step(packet_sink& sink, allowance& most, std::uint64_t now)
     return send_read(sink, now);
 }
 
-/// Request step 2: loads the entry of the message at the cursor: a new entry, or one to read again for a retry.
+/// Request step 2: makes sure that there is a message at the cursor.
 bool requester::load()
 {
-    if (cursor_ == messages_.end())
-        return admit();
-    if (messages_.at(cursor_).refused != refusal::none)
-        return false;
-    if (loaded_)
-        return true;
-    if (reliable() && in_flight() >= patience_.window())
-        return false; // the window is full: nothing could be sent
-    return reload();
+    return cursor_ == messages_.end() ? admit() : messages_.at(cursor_).refused == refusal::none;
 }
 
+/// Request step 2: reads the next entry.
 bool requester::admit()
 {
     if (held_ || !messages_.make_room())
         return false; // without memory, retried in the next turn
-    refusal refused = refusal::none;
-    if (entries_.read(next_entry_, request_, refused) == entry_state::none)
+    message more{.entry = next_entry_};
+    if (!entries_.read(next_entry_, more))
         return false;
     entries_read.add(1);
-    message more{.entry = next_entry_,
-                 .fingerprint = request_.fingerprint,
-                 .bytes = request_.bytes,
-                 .operation = request_.operation};
+    next_entry_ += more.blocks;
+    refusal refused = std::exchange(more.refused, refusal::none);
     if (more.bytes > largest_message_bytes && refused == refusal::none)
         refused = more.wants_result() ? refusal::read_too_long : refusal::message_too_long;
     if (more.wants_result() && !reliable() && refused == refusal::none)
         refused = refusal::unreliable;
-    if (refused != refusal::none)
-        more.operation = roce_operation::none;
-    if (more.operation != roce_operation::none)
+    if (refused == refusal::none && !more.is_local())
         more.packets = packets_of(more.bytes, settings_.path_mtu);
-    next_entry_ += request_.blocks;
     messages_.add(more);
-    loaded_ = true;
     if (refused == refusal::none)
         return true;
     refuse(refused);
     return false;
 }
 
-bool requester::reload()
+/// A local operation sends no packet. It is executed once, when the cursor first reaches it; a retry passes over it.
+bool requester::execute(message& local, allowance& most)
 {
-    const message& again = messages_.at(cursor_);
-    refusal refused = refusal::none;
-    const entry_state found = entries_.read(again.entry, request_, refused);
-    const bool same = found == entry_state::ready && request_.fingerprint == again.fingerprint;
-    if (same && refused != refusal::none) { // its memory region was removed
-        refuse(refused);
-        return false;
+    if (!local.executed) {
+        if (waits_at_fence(local))
+            return false;
+        most.spend(0);
+        local.executed = true;
+        if (const refusal why = entries_.execute(local); why != refusal::none) {
+            refuse(why);
+            return false;
+        }
     }
-    if (!same || request_.bytes != again.bytes || request_.operation != again.operation) {
-        refuse(refusal::changed);
-        return false;
-    }
-    loaded_ = true;
+    ++cursor_;
+    packet_ = 0;
+    retire();
     return true;
 }
 
@@ -130,7 +114,6 @@ bool requester::reload()
 void requester::refuse(refusal why)
 {
     messages_.at(cursor_).refused = why;
-    loaded_ = false;
     if (cursor_ == messages_.first())
         return fail(why);
     patience_.see_gap(); // earlier messages may have asked for no ACK; their repeats ask
@@ -181,6 +164,12 @@ std::uint32_t requester::reads_in_flight() noexcept
     return messages_.reads_before(cursor_) - messages_.reads_before(messages_.first());
 }
 
+/// Whether the message waits for earlier READs and atomics.
+bool requester::waits_at_fence(const message& next) noexcept
+{
+    return reliable() && next.fence && reads_in_flight() != 0;
+}
+
 /// Request step 3: checks the window, the limit of READs and atomics, and the fence.
 bool requester::may_send(std::uint32_t flying) noexcept
 {
@@ -188,10 +177,10 @@ bool requester::may_send(std::uint32_t flying) noexcept
         return true;
     if (flying >= patience_.window())
         return false;
-    const std::uint32_t reads = reads_in_flight();
-    if (request_.fence && reads != 0)
+    const message& next = messages_.at(cursor_);
+    if (waits_at_fence(next))
         return false;
-    return !messages_.at(cursor_).wants_result() || reads < std::max<std::uint32_t>(settings_.most_reads, 1);
+    return !next.wants_result() || reads_in_flight() < std::max<std::uint32_t>(settings_.most_reads, 1);
 }
 
 /// Asks for an ACK on READs and atomics, on the last message of a push, on every 64th packet, and on the last packet
@@ -199,7 +188,7 @@ bool requester::may_send(std::uint32_t flying) noexcept
 bool requester::asks_for_ack(bool ends, std::uint32_t run, std::uint32_t flying) noexcept
 {
     const message& next = messages_.at(cursor_);
-    return reliable() && (next.wants_result() || (ends && (!request_.more || patience_.repeating())) ||
+    return reliable() && (next.wants_result() || (ends && (!next.more || patience_.repeating())) ||
                           without_request_ + run >= packets_without_request || flying + run >= patience_.window() ||
                           (ends && messages_.full()));
 }
@@ -208,8 +197,8 @@ bool requester::asks_for_ack(bool ends, std::uint32_t run, std::uint32_t flying)
 /// refused: it takes a receive entry or invalidates a key.
 std::uint32_t requester::most_in_a_run(const message& next, std::uint32_t flying) const noexcept
 {
-    const bool last_alone = request_.extra == roce_extra::invalidate ||
-                            (request_.extra == roce_extra::immediate && next.operation == roce_operation::write);
+    const bool last_alone = next.extra == roce_extra::invalidate ||
+                            (next.extra == roce_extra::immediate && next.operation == roce_operation::write);
     const std::uint32_t to_end = next.packets - packet_, left = to_end - (last_alone && to_end > 1);
     return left == 1 || !reliable() ? left : std::min(left, patience_.window() - flying);
 }
@@ -223,26 +212,26 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
     const std::uint32_t mtu = settings_.path_mtu, run = run_of(sink, most, most_in_a_run(next, flying), mtu);
     const roce_segment part = atomic ? roce_segment{} : segment_of(next.bytes, mtu, packet_, run);
     const bool ends = part.position == roce_position::last || part.position == roce_position::only;
-    const auto opcode = opcode_of(opcodes_of(service_), next.operation, part.position,
-                                  ends && !atomic ? request_.extra : roce_extra::none);
+    const auto opcode =
+        opcode_of(opcodes_of(service_), next.operation, part.position, ends && !atomic ? next.extra : roce_extra::none);
     pieces_.count = 0;
     refusal found = opcode ? refusal::none : refusal::unknown_opcode;
     if (found == refusal::none && part.bytes != 0)
-        found = entries_.gather(next.entry, part.offset, part.bytes, pieces_);
+        found = entries_.gather(next, part.offset, part.bytes, pieces_);
     if (found != refusal::none) {
         refuse(found);
         return false;
     }
     roce_headers headers{.bth = bth_to(settings_, *opcode, cursor_psn()),
-                         .address = request_.remote_address,
-                         .remote_key = request_.remote_key,
+                         .address = next.remote_address,
+                         .remote_key = next.remote_key,
                          .dma_bytes = next.bytes,
-                         .swap_or_add = request_.swap_or_add,
-                         .compare = request_.compare,
-                         .immediate = request_.immediate_or_key,
-                         .invalidate_key = request_.immediate_or_key};
+                         .swap_or_add = next.swap_or_add,
+                         .compare = next.compare,
+                         .immediate = next.immediate_or_key,
+                         .invalidate_key = next.immediate_or_key};
     headers.bth.ack_request = asks_for_ack(ends, run, flying);
-    headers.bth.solicited = ends && request_.solicited;
+    headers.bth.solicited = ends && next.solicited;
     if (!sink.send(headers, pieces_.all())) {
         if (sink.payload_gone())
             refuse(refusal::memory_gone);
@@ -265,11 +254,11 @@ bool requester::send_read(packet_sink& sink, std::uint64_t now)
     const std::uint32_t mtu = settings_.path_mtu, from = packet_ * mtu;
     const std::uint32_t bytes = packet_ + count == next.packets ? next.bytes - from : count * mtu;
     roce_headers headers{.bth = bth_to(settings_, roce_opcode::rc_read_request, psn),
-                         .address = request_.remote_address + from,
-                         .remote_key = request_.remote_key,
+                         .address = next.remote_address + from,
+                         .remote_key = next.remote_key,
                          .dma_bytes = bytes};
     headers.bth.ack_request = true;
-    headers.bth.solicited = request_.solicited;
+    headers.bth.solicited = next.solicited;
     if (!sink.send(headers, {}))
         return false;
     without_request_ = 0;
@@ -290,7 +279,6 @@ void requester::sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t 
     if (packet_ == messages_.at(cursor_).packets) {
         ++cursor_;
         packet_ = 0;
-        loaded_ = false;
     }
     if (reliable())
         return patience_.expect_answer(now);
@@ -328,9 +316,9 @@ void requester::end_all(refusal of_oldest)
     failed_ = true;
     for (refusal why = of_oldest; !messages_.empty(); why = refusal::flushed) {
         (why == refusal::flushed ? flushed : failed_entries).add(1);
-        const std::uint32_t entry = messages_.oldest().entry;
+        const message oldest = messages_.oldest();
         messages_.pop();
-        entries_.end(entry, why, 0);
+        entries_.end(oldest, why);
     }
     cursor_ = messages_.end();
     packet_ = 0;

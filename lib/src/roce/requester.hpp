@@ -34,8 +34,6 @@ class requester {
     std::uint64_t deadline_ns() const noexcept { return failed_ ? 0 : patience_.deadline(); }
     /// Flushes everything in flight, and sends nothing more.
     void stop();
-    /// Another queue pair has used the shared entry copy: the entry at the cursor is read again before it is sent.
-    void forget_entry() noexcept { loaded_ = false; }
     /// If no request is in flight, returns their memory to the pool.
     void rest() noexcept { messages_.rest(); }
     /// Starts no new entry while `held` is true.
@@ -69,7 +67,8 @@ class requester {
     bool step(packet_sink& sink, allowance& most, std::uint64_t now);
     bool load();
     bool admit();
-    bool reload();
+    bool execute(message& local, allowance& most);
+    bool waits_at_fence(const message& next) noexcept;
     bool may_send(std::uint32_t flying) noexcept;
     bool send_packet(packet_sink& sink, allowance& most, std::uint32_t flying, std::uint64_t now);
     bool send_read(packet_sink& sink, std::uint64_t now);
@@ -91,6 +90,7 @@ class requester {
     void repeat_or_give_up(refusal reason_to_give_up, bool again);
 
     bool acknowledge_to(std::uint32_t psn, std::uint64_t now);
+    bool is_done(const message& oldest) const noexcept;
     void retire();
     void go_back() noexcept;
     void fail(refusal why);
@@ -117,11 +117,9 @@ class requester {
     std::uint32_t cursor_ = 0, packet_ = 0; ///< what is sent next: message number, and packet in that message
     std::uint32_t acknowledged_, sent_;     ///< sequence numbers, see above
     unsigned without_request_ = 0;          ///< packets sent since the last one that asked for an ACK
-    bool loaded_ = false;                   ///< request_ belongs to the message at the cursor
     std::uint32_t read_window_ = 0;         ///< limit of READ responses in flight; 0: no limit, none was lost
     bool failed_ = false;
     bool held_ = false;
-    send_request request_;
     pieces& pieces_; ///< payload of the packet being sent
 };
 

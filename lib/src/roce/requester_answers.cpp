@@ -66,21 +66,25 @@ bool requester::acknowledge_to(std::uint32_t psn, std::uint64_t now)
     return acknowledged_ == psn;
 }
 
+bool requester::is_done(const message& oldest) const noexcept
+{
+    return oldest.refused == refusal::none &&
+           (oldest.is_local() ? oldest.executed : offset_in(oldest, acknowledged_) >= oldest.packets);
+}
+
 /// Request step 7: completes the finished messages in order, and moves the cursor past them.
 void requester::retire()
 {
-    while (!messages_.empty() && messages_.oldest().refused == refusal::none &&
-           offset_in(messages_.oldest(), acknowledged_) >= messages_.oldest().packets) {
+    while (!messages_.empty() && is_done(messages_.oldest())) {
         const message done = messages_.oldest();
         messages_.pop();
         completed.add(1);
-        entries_.end(done.entry, refusal::none, done.bytes);
+        entries_.end(done, refusal::none);
     }
     const auto behind = static_cast<std::int32_t>(messages_.first() - cursor_);
     if (behind > 0) {
         cursor_ = messages_.first();
         packet_ = 0;
-        loaded_ = false;
     }
     if (messages_.empty())
         return;
@@ -95,7 +99,6 @@ void requester::go_back() noexcept
 {
     cursor_ = messages_.first();
     packet_ = messages_.empty() ? 0 : offset_in(messages_.oldest(), acknowledged_);
-    loaded_ = false;
     without_request_ = 0;
 }
 
@@ -203,7 +206,7 @@ bool requester::take_data(const roce_packet& packet, piece bytes, std::uint32_t 
 {
     const message& oldest = messages_.oldest();
     if (!bytes.empty()) {
-        const refusal delivered = entries_.deliver(oldest.entry, oldest.fingerprint, offset, bytes);
+        const refusal delivered = entries_.scatter(oldest, offset, bytes);
         if (delivered == refusal::memory_gone && payload_gone(packet))
             return false;
         if (delivered != refusal::none) {

@@ -92,13 +92,14 @@ answer by_local_piece(const question& asked, std::uint32_t opcode)
 {
     nic::soft::entry entry;
     const bool atomic = opcode == WEFTIO_OPCODE_FETCH_ADD;
-    entry.opcode = opcode;
-    entry.segments = atomic ? 4 : 3;
+    entry.words[0] = weftio_swap32(opcode);
+    entry.words[1] = weftio_swap32(atomic ? 4 : 3);
     put(entry, atomic ? 3 : 2, pointer_to(asked));
     const keys::queue_keys keys(asked.keys, asked.domain);
-    roce::send_request request;
-    nic::soft::rdma_entry decoded{request};
-    const refusal why = nic::soft::read_rdma(entry, keys, decoded);
+    nic::soft::entry_control control;
+    roce::message message;
+    const refusal why =
+        nic::soft::read_message({.words = entry.words.data(), .depth = 1}, 0, 1, keys, control, message);
     std::byte* at = nullptr;
     if (why == refusal::none) {
         EXPECT_EQ(find(nic::soft::piece_of(pointer_to(asked)), keys, access::none, at), refusal::none);

@@ -190,16 +190,28 @@ TEST_F(RdmaRefusal, OfARegionOfOurOwnThatIsOfAnotherDomain)
     expect_failure(WEFTIO_SYNDROME_LOCAL_PROTECTION);
 }
 
-TEST_F(RdmaRefusal, OfAnEntryThatIsChangedBeforeItsAnswerComes)
+TEST_F(RdmaRefusal, OfAnEntryThatIsMadeShorterBeforeItsAnswerComes)
+{
+    ends.connect();
+    a.post(WEFTIO_OPCODE_RDMA_READ, {peer_memory.remote_at(0), own_memory.local(0, 0x48)});
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(50, 8)}, 0, WEFTIO_FENCE);
+    a.push();
+    ends.at(0).turn();
+    a.spoil(0, 8); // the byte count of its data segment: 8
+    ends.run();
+    expect_failure(WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
+}
+
+TEST_F(RdmaRefusal, OfMemoryThatAnEntryNamesOnlyWhenItsAnswerComes)
 {
     ends.connect();
     a.post(WEFTIO_OPCODE_RDMA_READ, {peer_memory.remote_at(0), own_memory.local(0, 8)});
     a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(50, 8)}, 0, WEFTIO_FENCE);
     a.push();
     ends.at(0).turn();
-    a.spoil(0, 11); // the address of its data segment
+    a.spoil(0, 10); // the upper half of the address of its data segment
     ends.run();
-    expect_failure(WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
+    expect_failure(WEFTIO_SYNDROME_LOCAL_PROTECTION);
 }
 
 TEST_F(RdmaRefusal, ByThePeerThatCannotWriteToItsReceive)

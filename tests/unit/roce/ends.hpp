@@ -128,7 +128,7 @@ class fake_receives : public receive_entries {
 class fake_sends : public send_entries {
  public:
     struct entry {
-        send_request request;
+        message request;
         bytes local;
     };
     struct ended {
@@ -138,51 +138,58 @@ class fake_sends : public send_entries {
     };
 
     /// @param more  whether more entries follow in the same push
-    std::uint32_t post(send_request request, bytes local, bool more = false)
+    std::uint32_t post(message request, bytes local, bool more = false)
     {
+        request.entry = next_;
         request.bytes = static_cast<std::uint32_t>(local.size());
         request.more = more;
-        request.fingerprint = 7 * next_ + 1;
         entries[next_] = {request, std::move(local)};
         return next_++;
     }
-    entry_state read(std::uint32_t index, send_request& request, refusal& refused) override
+    bool read(std::uint32_t index, message& out) override
     {
         const auto found = entries.find(index);
         if (found == entries.end())
-            return entry_state::none;
+            return false;
         ++reads;
-        request = found->second.request;
-        refused = refusals.contains(index) ? refusals.at(index) : refusal::none;
-        return entry_state::ready;
+        out = found->second.request;
+        out.refused = refusals.contains(index) ? refusals.at(index) : refusal::none;
+        return true;
     }
-    refusal gather(std::uint32_t index, std::uint32_t offset, std::uint32_t count, pieces& found) override
+    refusal gather(const message& of, std::uint32_t offset, std::uint32_t count, pieces& found) override
     {
-        if (index == unreadable)
+        if (of.entry == unreadable)
             return refusal::unknown_key;
-        const piece all = piece(entries.at(index).local).subspan(offset, count);
-        found.add(all.first(count / 3));
-        found.add(all.subspan(count / 3));
+        const piece all(entries.at(of.entry).local);
+        if (offset + count > all.size())
+            return refusal::changed;
+        found.add(all.subspan(offset, count / 3));
+        found.add(all.subspan(offset + count / 3, count - count / 3));
         return refusal::none;
     }
-    refusal deliver(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
-                    std::span<const std::uint8_t> from) override
+    refusal scatter(const message& of, std::uint32_t offset, std::span<const std::uint8_t> from) override
     {
-        entry& target = entries.at(index);
-        if (index == unreadable)
+        entry& target = entries.at(of.entry);
+        if (of.entry == unreadable)
             return refusal::unknown_key;
-        if (target.request.fingerprint != fingerprint || offset + from.size() > target.local.size())
+        if (offset + from.size() > target.local.size())
             return refusal::changed;
         std::copy(from.begin(), from.end(), target.local.begin() + offset);
         return refusal::none;
     }
-    void end(std::uint32_t index, refusal result, std::uint32_t) override { ends.push_back({index, result}); }
+    refusal execute(const message& of) override
+    {
+        executed.push_back(of.entry);
+        return of.entry == unreadable ? refusal::unknown_key : refusal::none;
+    }
+    void end(const message& done, refusal result) override { ends.push_back({done.entry, result}); }
 
     void start_at(std::uint32_t index) { next_ = index; }
 
     std::map<std::uint32_t, entry> entries;
     std::map<std::uint32_t, refusal> refusals;
     std::vector<ended> ends;
+    std::vector<std::uint32_t> executed; ///< local operations
     std::optional<std::uint32_t> unreadable;
     unsigned reads = 0;
 
@@ -243,32 +250,32 @@ inline bytes stamped(std::size_t count, std::uint32_t seed)
     return data;
 }
 
-inline send_request write_to(std::uint64_t offset)
+inline message write_to(std::uint64_t offset)
 {
-    return {.operation = roce_operation::write,
+    return {.remote_address = fake_memory::begin + offset,
             .remote_key = fake_memory::key,
-            .remote_address = fake_memory::begin + offset};
+            .operation = roce_operation::write};
 }
-inline send_request read_from(std::uint64_t offset)
+inline message read_from(std::uint64_t offset)
 {
-    send_request request = write_to(offset);
+    message request = write_to(offset);
     request.operation = roce_operation::read_request;
     return request;
 }
-inline send_request a_send()
+inline message a_send()
 {
     return {.operation = roce_operation::send};
 }
-inline send_request fetch_add(std::uint64_t offset, std::uint64_t value)
+inline message fetch_add(std::uint64_t offset, std::uint64_t value)
 {
-    send_request request = write_to(offset);
+    message request = write_to(offset);
     request.operation = roce_operation::fetch_add;
     request.swap_or_add = value;
     return request;
 }
-inline send_request compare_swap(std::uint64_t offset, std::uint64_t compare, std::uint64_t swap)
+inline message compare_swap(std::uint64_t offset, std::uint64_t compare, std::uint64_t swap)
 {
-    send_request request = write_to(offset);
+    message request = write_to(offset);
     request.operation = roce_operation::compare_swap;
     request.compare = compare;
     request.swap_or_add = swap;

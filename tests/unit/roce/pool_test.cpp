@@ -74,21 +74,6 @@ TEST(RocePool, NothingBeginsWithoutMemoryAndNothingIsLost)
     EXPECT_TRUE(end.sends.ends.empty());
 }
 
-TEST(RocePool, AMessageWhoseEntryWasDisplacedIsReadAgainAndGoesOn)
-{
-    at_requester end;
-    end.post_write(3);
-    for (std::uint32_t packet = 0; packet < 3; ++packet) {
-        const asking::packets sent = end.sent_packets(1);
-        ASSERT_EQ(sent.size(), 1u);
-        EXPECT_EQ(sent[0].psn, (asking::first + packet) & asking::psn_mask);
-        end.ours.forget_entry();
-    }
-    EXPECT_EQ(end.sends.reads, 3u);
-    end.ack(asking::first + 2);
-    EXPECT_EQ(end.ours.completed.value(), 1u);
-}
-
 TEST(RocePool, AReadWithoutMemoryIsAsIfItWereLost)
 {
     at_responder end({}, of_4_answers);

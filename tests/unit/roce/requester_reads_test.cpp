@@ -107,7 +107,7 @@ TEST_F(RoceRequesterReads, EndWhenTheirMemoryHasGone)
 
 TEST_F(RoceRequesterReads, EndWhenTheirEntryHasChanged)
 {
-    end.sends.entries[0].request.fingerprint ^= 1;
+    end.sends.entries[0].local.resize(mtu - 1);
     response(rc_read_response_first, 0);
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::changed}, {1, refusal::flushed}}));
 }
@@ -139,7 +139,7 @@ TEST(RoceRequester, HoldsAFencedEntryUntilReadsAreAnswered)
 {
     at_requester end;
     end.sends.post(read_from(0), bytes(1), true);
-    send_request fenced = write_to(0);
+    message fenced = write_to(0);
     fenced.fence = true;
     end.sends.post(fenced, bytes(8));
     EXPECT_EQ(end.sent_packets(), (packets{{rc_read_request, first, true}}));

@@ -12,7 +12,7 @@ using namespace roce_ends::asking;
 TEST(RoceRequester, CutsMessagesAndAsksAtTheEndOfAPush)
 {
     at_requester end;
-    send_request last = a_send();
+    message last = a_send();
     last.extra = roce_extra::immediate;
     end.sends.post(write_to(0), bytes(2 * mtu + 1), true);
     end.sends.post(a_send(), bytes(mtu), true);
@@ -110,7 +110,7 @@ TEST(RoceRequester, RepeatsFromTheGapWithTheSameOpcodes)
     EXPECT_EQ(end.ours.repeated.value(), 2u);
 }
 
-TEST(RoceRequester, RepeatsBytesThatItReadsAgain)
+TEST(RoceRequester, RepeatsBytesOfAnEntryThatItHasReadOnce)
 {
     at_requester end;
     end.post_write(2);
@@ -120,7 +120,7 @@ TEST(RoceRequester, RepeatsBytesThatItReadsAgain)
     ASSERT_EQ(again.size(), 1u);
     const bytes all = stamped(2 * mtu, 1);
     EXPECT_TRUE(std::equal(again[0].payload.begin(), again[0].payload.end(), all.begin() + mtu));
-    EXPECT_EQ(end.sends.reads, 2u);
+    EXPECT_EQ(end.sends.reads, 1u);
 }
 
 TEST(RoceRequester, HalvesItsWindowOnLossAndOpensItAgain)
@@ -298,7 +298,7 @@ TEST(RoceRequester, EndsWithAnEntryThatHasChangedBeforeItsRepeat)
     end.post_write(1, true);
     end.post_write(1);
     end.sent_packets();
-    end.sends.entries[1].request.fingerprint ^= 1;
+    end.sends.entries[1].local.pop_back();
     end.now += ack_timeout_ns(1);
     EXPECT_EQ(end.sent_packets(), (packets{{rc_write_only, first, true}}));
     end.ack(first);
@@ -324,6 +324,52 @@ TEST(RoceRequester, EndsWithLocalMemoryThatIsGone)
     end.sends.unreadable = 0;
     EXPECT_EQ(end.sent_packets(), packets{});
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::unknown_key}}));
+}
+
+TEST(RoceRequester, ExecutesLocalOperationsOnceInTheOrderOfTheEntries)
+{
+    at_requester end;
+    end.post_write(1, true);
+    end.sends.post({}, {}, true);
+    end.post_write(1, true);
+    end.sends.post({}, {});
+    EXPECT_EQ(end.sent_packets(2).size(), 1u); // a local operation spends a packet of the allowance
+    EXPECT_EQ(end.sends.executed, (std::vector<std::uint32_t>{1}));
+    end.sent_packets();
+    EXPECT_EQ(end.sends.executed, (std::vector<std::uint32_t>{1, 3}));
+    EXPECT_EQ(end.sends.ends, ends{}); // they end in order
+    end.answer(rc_acknowledge, first, 0x60);
+    EXPECT_EQ(end.sent_packets().size(), 2u);
+    EXPECT_EQ(end.sends.executed, (std::vector<std::uint32_t>{1, 3})) << "a retry must not execute them again";
+    end.ack(first + 1);
+    EXPECT_EQ(end.sends.ends.size(), 4u);
+}
+
+TEST(RoceRequester, EndsWithALocalOperationThatFailsOnceThoseBeforeItHaveEnded)
+{
+    at_requester end;
+    end.post_write(1, true);
+    end.sends.post({}, {}, true);
+    end.post_write(1);
+    end.sends.unreadable = 1;
+    EXPECT_EQ(end.sent_packets().size(), 1u);
+    EXPECT_EQ(end.sent_packets().size(), 1u); // the first again, which now asks for an ACK
+    end.ack(first);
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::unknown_key}}));
+    EXPECT_EQ(end.sends.executed, (std::vector<std::uint32_t>{1}));
+}
+
+TEST(RoceRequester, HoldsAFencedLocalOperationUntilReadsAreAnswered)
+{
+    at_requester end;
+    end.sends.post(read_from(0), bytes(1), true);
+    end.sends.post({.fence = true}, {});
+    end.sent_packets();
+    EXPECT_TRUE(end.sends.executed.empty());
+    end.answer(rc_read_response_only, first, 0x1f, bytes(1));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}})) << "an answer must not complete what was not executed";
+    end.sent_packets();
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}}));
 }
 
 TEST(RoceRequester, RefusesMoreThan2GiB)

@@ -246,7 +246,7 @@ void post_what_was_asked(const std::vector<frame>& asked, fake_sends& sends)
 {
     std::uint32_t next = asked.front().packet->headers.bth.psn;
     bytes local;
-    send_request request;
+    message request;
     for (const frame& one : asked) {
         if (!one.packet || psn_distance(next, one.packet->headers.bth.psn) != 0)
             continue;
@@ -254,11 +254,11 @@ void post_what_was_asked(const std::vector<frame>& asked, fake_sends& sends)
         const roce_shape& shape = shape_of(headers.bth.opcode);
         if (shape.begins()) {
             local.clear();
-            request = {.operation = shape.operation,
-                       .remote_key = headers.remote_key,
-                       .remote_address = headers.address,
+            request = {.remote_address = headers.address,
                        .swap_or_add = headers.swap_or_add,
-                       .compare = headers.compare};
+                       .compare = headers.compare,
+                       .remote_key = headers.remote_key,
+                       .operation = shape.operation};
         }
         const bool reads = shape.operation == roce_operation::read_request;
         next = psn_add(next, reads ? packets_of(headers.dma_bytes, 1024) : 1);

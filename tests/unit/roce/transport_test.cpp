@@ -129,7 +129,7 @@ TEST(RoceTransport, WritesBytesOfEveryLength)
 TEST(RoceTransport, SendsMessagesIntoReceiveEntries)
 {
     pair_of_ends ends({.path_mtu = 256});
-    send_request with_immediate = a_send();
+    message with_immediate = a_send();
     with_immediate.extra = roce_extra::immediate;
     with_immediate.immediate_or_key = 0x01020304;
     with_immediate.solicited = true;
@@ -153,10 +153,10 @@ TEST(RoceTransport, SendsMessagesIntoReceiveEntries)
 TEST(RoceTransport, WritesWithImmediateAndSendsWithInvalidate)
 {
     pair_of_ends ends({.path_mtu = 256});
-    send_request write = write_to(8);
+    message write = write_to(8);
     write.extra = roce_extra::immediate;
     write.immediate_or_key = 5;
-    send_request last = a_send();
+    message last = a_send();
     last.extra = roce_extra::invalidate;
     last.immediate_or_key = fake_memory::key;
     ends.receives.post(0);
@@ -258,7 +258,7 @@ struct random_work {
                 post_it(write_to(offset), data, more);
         }
     }
-    std::uint32_t post_it(send_request request, const bytes& local, bool more)
+    std::uint32_t post_it(message request, const bytes& local, bool more)
     {
         request.fence = std::exchange(fence, false);
         return ends.sends.post(request, local, more);

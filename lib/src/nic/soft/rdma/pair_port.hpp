@@ -1,4 +1,4 @@
-// What the queue pairs of one engine share: the wire, turn shares, entry copies.
+// What the queue pairs of one engine share: the wire, turn shares, memory.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,6 @@
 #include <span>
 
 #include "nic/soft/rdma/rdma_wire.hpp"
-#include "nic/soft/rdma/rdma_work.hpp"
 #include "roce/transport.hpp"
 #include "roce/workspace.hpp"
 
@@ -80,7 +79,6 @@ class pair_port {
 
     rdma_wire wire;
     turn_shares shares;
-    entry_copies copies;
     roce::workspace work;
 
  protected:

@@ -41,7 +41,7 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner)
     : front(to.path), responder(owner.service_, to, owner.memory_, owner.receives_, owner.port_.work)
 {
-    set_path(to, owner.ring_.entries.queue);
+    set_path(to, owner.number());
 }
 
 void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t queue)
@@ -57,10 +57,10 @@ void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t q
 }
 
 queue_pair::queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_port& port)
-    : rdma_work(rings.send, keys, port.copies), service_(service), memory_(keys, rings.send.domain),
+    : service_(service), sends_(rings.send, keys), memory_(keys, rings.send.domain),
       receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), port_(port)
 {
-    if (completes_each())
+    if (sends_.completes_each())
         rest(rings);
 }
 
@@ -83,7 +83,7 @@ void queue_pair::modify(rdma_state to, const rdma_connection& how, const pair_ri
         case rdma_state::send_queue_drained:
             connection_->requester->hold(true);
             // Path and responder change at once, requests when sending resumes.
-            connection_->set_path(how, ring_.entries.queue);
+            connection_->set_path(how, number());
             connection_->responder.set(how);
             break;
         case rdma_state::send_queue_error: break; // only a failed entry leads to SQE
@@ -111,8 +111,8 @@ void queue_pair::allow_sending(const rdma_connection& how)
     std::optional<roce::requester>& requester = connection_->requester;
     connection_->responder.set(how);
     if (state_ == rdma_state::send_queue_error) {
-        read_doorbell_record();
-        end_work(); // flushes what was posted in SQE, even if no turn has read the doorbell record since
+        sends_.read_doorbell_record();
+        sends_.flush_unread(); // flushes what was posted in SQE, even if no turn has read the doorbell record since
     }
     rdma_connection next = how;
     if (requester) {
@@ -122,8 +122,8 @@ void queue_pair::allow_sending(const rdma_connection& how)
         add_requester(before_, *requester);
         next.send_psn = requester->next_psn();
     }
-    requester.emplace(service_, next, *this, port_.work, next_);
-    failed_.store(false, std::memory_order_relaxed);
+    requester.emplace(service_, next, sends_, port_.work, sends_.next());
+    sends_.mend();
 }
 
 rdma_state queue_pair::state() const noexcept
@@ -144,7 +144,7 @@ bool queue_pair::is_partner_of(const queue_pair& other) const noexcept
 bool queue_pair::receive(const net::roce_packet& packet)
 {
     if (packet.borrowed && net::shape_of(packet.headers.bth.opcode).is_response())
-        port_.wake(ring_.entries.queue); // entries may have ended; answer_partner() handles requests
+        port_.wake(number()); // entries may have ended; answer_partner() handles requests
     if (!net::shape_of(packet.headers.bth.opcode).is_response())
         return take_request(packet);
     return !connection_->requester || connection_->requester->receive(packet, core::utc_stamp_ns());
@@ -153,8 +153,8 @@ bool queue_pair::receive(const net::roce_packet& packet)
 /// First completes entries that the peer had acknowledged before it sent this request: programs rely on that order.
 bool queue_pair::take_request(const net::roce_packet& packet)
 {
-    if (completes_each() && completed_ != handed_ && returned(completed_))
-        work_queue::complete();
+    if (sends_.completes_each() && sends_.has_ended())
+        sends_.publish();
     roce::responder& responder = connection_->responder;
     const std::uint64_t before = responder.refused.value();
     const bool executed = responder.receive(packet);
@@ -167,9 +167,9 @@ bool queue_pair::take_request(const net::roce_packet& packet)
 unsigned queue_pair::turn(std::uint32_t most)
 {
     turns.add(1);
-    read_doorbell_record();
-    if (completes_each() && state_ != rdma_state::reset && (overran() || receives_.overran()))
-        overrun();
+    sends_.read_doorbell_record();
+    if (sends_.completes_each() && state_ != rdma_state::reset && (sends_.overran() || receives_.overran()))
+        sends_.overrun();
     const roce::allowance allowed(std::min(most, packets_of_a_turn), port_.shares.bytes());
     unsigned moved = 0;
     if (connection_ && peer_at_ == peer_at::own_port) {
@@ -181,8 +181,7 @@ unsigned queue_pair::turn(std::uint32_t most)
     } else if (failed()) {
         flush_both();
     }
-    if (completed_ != handed_ || has_failure_to_publish())
-        moved += work_queue::complete();
+    moved += sends_.publish();
     const bool hurries = is_in_a_hurry();
     port_.shares.count(moved != 0, hurries);
     has_much_ = moved != 0 && !hurries && connection_ && peer_at_ == peer_at::own_port;
@@ -197,7 +196,7 @@ unsigned queue_pair::turn(std::uint32_t most)
 /// kernel continues.
 bool queue_pair::is_in_a_hurry() const noexcept
 {
-    return connection_ && connection_->requester && next_ == submitted_ && waited_ < turns_waiting &&
+    return connection_ && connection_->requester && sends_.next() == sends_.committed() && waited_ < turns_waiting &&
            (requested_ != 0 || !connection_->requester->idle()) && connection_->requester->is_short_of_work();
 }
 
@@ -207,8 +206,6 @@ unsigned queue_pair::exchange(roce::packet_sink& sink, roce::allowance most)
     unsigned moved = connection_->responder.send(sink, most);
     requested_ = 0;
     if (connection_->requester) {
-        if (!has_read_last())
-            connection_->requester->forget_entry();
         requested_ = connection_->requester->send(sink, most, core::utc_stamp_ns());
         moved += requested_;
         if (peer_at_ == peer_at::own_port && partner_ != nullptr)
@@ -227,8 +224,8 @@ unsigned queue_pair::answer_partner(roce::allowance most)
     own_sink sink(port_, partner_);
     const unsigned sent = connection_->responder.idle() ? 0 : connection_->responder.send(sink, most);
     end_when_broken();
-    if (!connection_->responder.idle() || failed() != had_failed || (completes_each() && receives_.overran()))
-        port_.wake(ring_.entries.queue);
+    if (!connection_->responder.idle() || failed() != had_failed || (sends_.completes_each() && receives_.overran()))
+        port_.wake(number());
     return sent;
 }
 
@@ -237,7 +234,7 @@ unsigned queue_pair::answer_partner(roce::allowance most)
 bool queue_pair::waits_for_peer() const noexcept
 {
     return connection_ && connection_->requester && !connection_->requester->idle() && !failed() &&
-           connection_->responder.idle() && !port_.wire.is_full() && !work_queue::is_held();
+           connection_->responder.idle() && !port_.wire.is_full() && !sends_.is_held();
 }
 
 std::uint64_t queue_pair::deadline_ns() const noexcept
@@ -248,8 +245,8 @@ std::uint64_t queue_pair::deadline_ns() const noexcept
 /// Completes the failed entry first, because it is the reason for the flushed ones.
 void queue_pair::flush_both()
 {
-    end_work();
-    work_queue::complete();
+    sends_.flush_unread();
+    sends_.collect();
     receives_.flush();
 }
 
@@ -263,7 +260,7 @@ void queue_pair::end_when_broken()
     newly_failed_ = newly_failed_ || (state_ != rdma_state::error && state_ != rdma_state::send_queue_error);
     if (ends_sends_only()) {
         state_ = rdma_state::send_queue_error;
-        return end_work();
+        return sends_.flush_unread();
     }
     state_ = rdma_state::error;
     if (!failed())
@@ -278,8 +275,9 @@ void queue_pair::end_when_broken()
 /// Whether a failed entry leads to SQE, which verbs define for an unreliable service: receiving continues.
 bool queue_pair::ends_sends_only() const noexcept
 {
-    return completes_each() && !net::is_reliable(service_) && state_ != rdma_state::error && connection_->requester &&
-           connection_->requester->failed() && !connection_->responder.failed() && !receives_.record_refused();
+    return sends_.completes_each() && !net::is_reliable(service_) && state_ != rdma_state::error &&
+           connection_->requester && connection_->requester->failed() && !connection_->responder.failed() &&
+           !receives_.record_refused();
 }
 
 /// Reports a failed responder to the host, and to the kernel by the send completion.
@@ -294,20 +292,20 @@ void queue_pair::report_responder_failure() noexcept
                    .entry = receives_.failed_entry(),
                    .reason = receives_.failure(),
                    .time_ns = core::utc_now_ns()});
-    failure_to_publish_ = refusal::refused_peer;
+    sends_.report(refusal::refused_peer);
 }
 
 bool queue_pair::idle() const noexcept
 {
     if (connection_ && !connection_->responder.idle())
         return false;
-    return work_queue::idle() || (only_waits() && connection_->requester->deadline_ns() == 0); // no timeout
+    return sends_.idle() || (only_waits() && connection_->requester->deadline_ns() == 0); // no timeout
 }
 
 bool queue_pair::is_held() const noexcept
 {
-    return work_queue::is_held() && (!connection_ || (connection_->responder.idle() &&
-                                                      !(connection_->requester && !connection_->requester->idle())));
+    return sends_.is_held() && (!connection_ || (connection_->responder.idle() &&
+                                                 !(connection_->requester && !connection_->requester->idle())));
 }
 
 void queue_pair::fall_asleep() noexcept
@@ -321,18 +319,18 @@ void queue_pair::fall_asleep() noexcept
 
 void queue_pair::stop()
 {
-    read_doorbell_record();
+    sends_.read_doorbell_record();
     state_ = rdma_state::error; // not SQE, in which messages still arrive
-    failed_.store(true, std::memory_order_relaxed);
+    sends_.break_off();
     if (connection_)
         end_when_broken();
     flush_both();
-    work_queue::complete();
+    sends_.collect();
 }
 
 void queue_pair::stop_silently()
 {
-    be_silent();
+    sends_.be_silent();
     receives_.be_silent();
     stop();
 }
@@ -344,20 +342,20 @@ void queue_pair::restart(const pair_rings& rings)
     partner_ = nullptr;
     waited_ = 0;
     state_ = rdma_state::init;
-    begin_again_at_zero(rings.send);
+    sends_.begin_again_at_zero(rings.send);
     receives_.restart(rings.receive);
 }
 
 rdma_counters queue_pair::counters() const noexcept
 {
     rdma_counters all = before_;
-    all.enqueued = enqueued.value();
-    all.done = done.value();
-    all.done_bytes = done_bytes.value();
-    all.skipped = skipped.value();
-    all.failed = failed_entries.value();
-    all.flushed = flushed.value();
-    all.lost_events = events_.lost.value() + failures_.lost.value();
+    all.enqueued = sends_.enqueued.value();
+    all.done = sends_.done.value();
+    all.done_bytes = sends_.done_bytes.value();
+    all.skipped = sends_.skipped.value();
+    all.failed = sends_.failed_entries.value();
+    all.flushed = sends_.flushed.value();
+    all.lost_events = sends_.events().lost.value() + failures_.lost.value();
     all.received = receives_.received.value();
     all.filled = receives_.filled.value();
     all.receive_failed = receives_.failed.value();

@@ -12,9 +12,10 @@
 #include "nic/rdma_backend.hpp"
 #include "nic/soft/rdma/pair_port.hpp"
 #include "nic/soft/rdma/rdma_receives.hpp"
-#include "nic/soft/rdma/rdma_work.hpp"
+#include "nic/soft/rdma/rdma_sends.hpp"
 #include "nic/soft/rdma/refusal_counts.hpp"
 #include "nic/soft/rdma/responder_failures.hpp"
+#include "nic/soft/work/turn_taker.hpp"
 #include "roce/key_memory.hpp"
 #include "roce/requester.hpp"
 #include "roce/responder.hpp"
@@ -25,7 +26,7 @@ namespace weftio::nic::soft {
 /// A queue pair with completion queues begins in RESET, and can be in SQE; any other begins in INIT. Entries wait until
 /// the queue pair is in RTS. A failure of one side ends the other, except in SQE: all entries of both rings are flushed.
 /// RC answers a refused request with a NAK.
-class queue_pair final : public rdma_work {
+class queue_pair final : public turn_taker {
  public:
     /// Most packets that one turn sends: so many answers, and so many requests.
     static constexpr std::uint32_t packets_of_a_turn = 64;
@@ -62,6 +63,9 @@ class queue_pair final : public rdma_work {
     core::counter turns; ///< turns it has had
     bool idle() const noexcept override;
     bool is_held() const noexcept override;
+    bool waits_for_others() const noexcept override { return sends_.waits_for_others(); }
+    watched_word wakes_by() const noexcept override { return sends_.wakes_by(); }
+    const tx_ring& ring() const noexcept override { return sends_.ring(); }
     /// Deadline of the peer's answer, or of the wait after an RNR NAK. 0 while the answer is expected soon.
     std::uint64_t deadline_ns() const noexcept override;
     bool only_waits() const noexcept override { return waited_ >= turns_waiting; }
@@ -76,6 +80,9 @@ class queue_pair final : public rdma_work {
     rdma_counters counters() const noexcept;
     /// Call it between two turns of the engine.
     rdma_dump dump();
+    /// Any thread.
+    bool failed() const noexcept { return sends_.failed(); }
+    send_events& events() noexcept { return sends_.events(); }
     /// Why responders of this queue pair have ended connections. One reader thread at a time.
     responder_failures& failures() noexcept { return failures_; }
     /// Whether its connection has failed since the last call.
@@ -134,7 +141,10 @@ class queue_pair final : public rdma_work {
     void dump_requests(rdma_dump& into);
     void dump_error(rdma_dump& into) const;
 
+    std::uint32_t number() const noexcept { return sends_.ring().entries.queue; }
+
     const rdma_service service_;
+    rdma_sends sends_;
     roce::key_memory memory_;
     rdma_receives receives_;
     responder_failures failures_;

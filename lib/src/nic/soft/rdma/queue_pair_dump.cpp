@@ -11,14 +11,14 @@ namespace weftio::nic::soft {
 rdma_dump queue_pair::dump()
 {
     rdma_dump all;
-    all.number = ring_.entries.queue;
+    all.number = number();
     all.state = state();
     all.service = service_;
     all.turns = turns.value();
-    all.committed = submitted_;
-    all.begun = next_;
-    all.completed = completed_;
-    all.receives_posted = receives_.waiting();
+    all.committed = sends_.committed();
+    all.begun = sends_.next();
+    all.completed = sends_.completed();
+    all.receives_posted = receives_.ring().waiting();
     if (connection_) {
         dump_connection(all);
         all.expected_psn = connection_->responder.expected_psn();
@@ -68,7 +68,7 @@ void queue_pair::dump_requests(rdma_dump& into)
     for (std::uint32_t number = 0; number < shown; ++number) {
         const roce::message& each = requester.message_at(number);
         into.entries.push_back({.position = each.entry,
-                                .opcode = executed(each.entry).opcode,
+                                .opcode = each.opcode,
                                 .bytes = each.bytes,
                                 .first_psn = each.first_psn,
                                 .packets = each.packets});
@@ -78,7 +78,7 @@ void queue_pair::dump_requests(rdma_dump& into)
 /// The later of the last failed entry and the last refused request.
 void queue_pair::dump_error(rdma_dump& into) const
 {
-    const send_event& sent = events_.last_failure();
+    const send_event& sent = sends_.events().last_failure();
     if (sent.reason != refusal::none) {
         into.last_error = fmt::format("entry at position {} failed: {}", sent.position, words_of(sent));
         into.last_error_ns = sent.time_ns;

@@ -1,17 +1,17 @@
 #include "nic/soft/rdma/rdma_entry.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 namespace weftio::nic::soft {
 
 namespace {
 
-constexpr std::uint32_t words_per_segment = entry::words_per_segment, segment_bytes = 16;
+constexpr std::uint32_t segment_bytes = 16;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;
 
 /// Decodes an opcode. @return false: it is no opcode of an RDMA queue
-bool read_opcode(std::uint32_t opcode, roce::send_request& out) noexcept
+bool read_opcode(std::uint32_t opcode, roce::message& out) noexcept
 {
     using enum net::roce_operation;
     out.extra = net::roce_extra::none;
@@ -32,40 +32,39 @@ bool read_opcode(std::uint32_t opcode, roce::send_request& out) noexcept
     }
 }
 
-void read_remote(const entry& entry, roce::send_request& out) noexcept
+void read_remote(const weftio_wqe_remote_segment& remote, roce::message& out) noexcept
 {
-    const auto remote = segment_at<weftio_wqe_remote_segment>(entry, 1);
     out.remote_address = weftio_swap64(remote.address_be);
     out.remote_key = weftio_swap32(remote.rkey_be);
 }
 
-void read_atomic(const entry& entry, roce::send_request& out) noexcept
+void read_atomic(const weftio_wqe_atomic_segment& atomic, roce::message& out) noexcept
 {
-    const auto atomic = segment_at<weftio_wqe_atomic_segment>(entry, 2);
     out.swap_or_add = weftio_swap64(atomic.swap_or_add_be);
     out.compare = weftio_swap64(atomic.compare_be);
 }
 
 /// Adds up the lengths of the data segments, and checks the memory that they name.
-refusal read_data(const entry& entry, const keys::queue_keys& keys, rdma_entry& out) noexcept
+refusal read_data(const ring_segments& entry, const keys::queue_keys& keys, roce::message& out) noexcept
 {
     std::uint64_t bytes = 0;
+    const bool scatters = out.wants_result();
+    const access needed = scatters ? access::local_write : access::none;
     for (data_segments data(entry, out.first_data); data.more();) {
         local_piece piece;
         if (const refusal reason = data.next(piece); reason != refusal::none)
             return reason;
-        if (piece.inlined && out.scatters())
+        if (piece.inlined && scatters)
             return refusal::wrong_segment;
         std::byte* at = nullptr;
-        const access needed = out.scatters() ? access::local_write : access::none;
         if (const refusal reason = piece.inlined ? refusal::none : find(piece, keys, needed, at);
             reason != refusal::none)
             return reason;
         bytes += piece.bytes;
         if (bytes > most_bytes)
-            return out.scatters() ? refusal::read_too_long : refusal::message_too_long;
+            return scatters ? refusal::read_too_long : refusal::message_too_long;
     }
-    out.request.bytes = static_cast<std::uint32_t>(bytes);
+    out.bytes = static_cast<std::uint32_t>(bytes);
     return refusal::none;
 }
 
@@ -96,7 +95,11 @@ bool byte_window::cut(local_piece& piece) noexcept
 
 refusal data_segments::next(local_piece& out) noexcept
 {
-    const auto data = segment_at<weftio_wqe_data_segment>(entry_, at_);
+    if (rest_.bytes != 0) {
+        out = std::exchange(rest_, {});
+        return refusal::none;
+    }
+    const auto data = entry_.load<weftio_wqe_data_segment>(at_);
     const std::uint32_t count = weftio_swap32(data.byte_count_be);
     if ((count & WEFTIO_INLINE_SEGMENT) == 0) {
         out = piece_of(data);
@@ -104,11 +107,32 @@ refusal data_segments::next(local_piece& out) noexcept
         return refusal::none;
     }
     const std::uint32_t bytes = count & ~WEFTIO_INLINE_SEGMENT;
-    if (bytes > (entry_.segments - at_) * segment_bytes - sizeof count)
+    if (bytes > (entry_.count() - at_) * segment_bytes - sizeof count)
         return refusal::wrong_size;
-    out = {.inlined = reinterpret_cast<const std::uint8_t*>(&entry_.words[at_ * words_per_segment + 1]),
-           .bytes = bytes};
+    const auto in_one_piece =
+        std::min(bytes, entry_.in_one_piece(at_) * segment_bytes - static_cast<std::uint32_t>(sizeof count));
+    out = {.inlined = reinterpret_cast<const std::uint8_t*>(entry_.at(at_) + 1), .bytes = in_one_piece};
+    const std::uint32_t start = entry_.in_one_piece(at_);
+    if (in_one_piece != bytes)
+        rest_ = {.inlined = reinterpret_cast<const std::uint8_t*>(entry_.at(at_ + start)),
+                 .bytes = bytes - in_one_piece};
     at_ += (bytes + static_cast<std::uint32_t>(sizeof count) + segment_bytes - 1) / segment_bytes;
+    return refusal::none;
+}
+
+void receive_segments::load() noexcept
+{
+    more_ = at_ != entry_.count();
+    if (!more_)
+        return;
+    segment_ = entry_.load<weftio_wqe_data_segment>(at_++);
+    more_ = weftio_swap32(segment_.lkey_be) != WEFTIO_LKEY_INVALID;
+}
+
+refusal receive_segments::next(local_piece& out) noexcept
+{
+    out = piece_of(segment_);
+    load();
     return refusal::none;
 }
 
@@ -117,45 +141,39 @@ refusal find(const local_piece& piece, const keys::queue_keys& keys, access need
     return keys.resolve_for_cpu(piece.key, piece.address, piece.bytes, needed, at);
 }
 
-refusal read_rdma(const entry& entry, const keys::queue_keys& keys, rdma_entry& out) noexcept
+refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t available, const keys::queue_keys& keys,
+                     entry_control& control, roce::message& out) noexcept
 {
-    roce::send_request& request = out.request;
-    if (!read_opcode(entry.opcode, request))
+    using words = std::array<std::uint32_t, entry::words_per_segment>;
+    const auto first = ring_segments(ring, index, 1).load<words>(0);
+    const refusal read = read_control(ring, index, available, first.data(), control);
+    out.blocks = static_cast<std::uint8_t>(control.blocks());
+    out.opcode = static_cast<std::uint8_t>(control.opcode);
+    if (read != refusal::none)
+        return read;
+    if (!read_opcode(control.opcode, out))
         return refusal::unknown_opcode;
-    const std::uint32_t flags = entry.words[2] >> 24;
-    request.solicited = (flags & WEFTIO_SOLICITED) != 0;
-    request.fence = flags >= WEFTIO_FENCE;
-    request.blocks = static_cast<std::uint8_t>(entry.blocks());
-    request.immediate_or_key = weftio_swap32(entry.words[3]);
-    request.bytes = 0;
-    if (request.operation == net::roce_operation::none)
+    const std::uint32_t flags = first[2] >> 24;
+    out.solicited = (flags & WEFTIO_SOLICITED) != 0;
+    out.fence = flags >= WEFTIO_FENCE;
+    out.segments = static_cast<std::uint8_t>(control.segments);
+    out.immediate_or_key = weftio_swap32(first[3]);
+    if (out.is_local())
         return refusal::none;
-    const bool atomic = out.scatters() && request.operation != net::roce_operation::read_request;
-    out.first_data = request.operation == net::roce_operation::send ? 1 : atomic ? 3 : 2;
-    if (entry.segments < out.first_data)
+    const bool atomic = out.wants_result() && out.operation != net::roce_operation::read_request;
+    out.first_data = out.operation == net::roce_operation::send ? 1 : atomic ? 3 : 2;
+    if (out.segments < out.first_data)
         return refusal::wrong_size;
-    if (request.operation != net::roce_operation::send)
-        read_remote(entry, request);
+    const ring_segments entry(ring, index, out.segments);
+    if (out.operation != net::roce_operation::send)
+        read_remote(entry.load<weftio_wqe_remote_segment>(1), out);
     if (atomic)
-        read_atomic(entry, request);
-    if (atomic && request.remote_address % sizeof(std::uint64_t) != 0)
+        read_atomic(entry.load<weftio_wqe_atomic_segment>(2), out);
+    if (atomic && out.remote_address % sizeof(std::uint64_t) != 0)
         return refusal::misaligned_atomic;
     if (const refusal reason = read_data(entry, keys, out); reason != refusal::none)
         return reason;
-    return atomic && request.bytes != sizeof(std::uint64_t) ? refusal::wrong_atomic : refusal::none;
-}
-
-std::uint32_t fingerprint_of(const entry& entry) noexcept
-{
-    constexpr std::uint64_t odd = 0x9e3779b97f4a7c15; // each step is a bijection: any changed word changes the sum
-    std::uint64_t sum = entry.segments;
-    for (std::size_t at = 0; at != entry.segments * words_per_segment; at += 2) {
-        std::uint64_t words = 0;
-        std::memcpy(&words, &entry.words[at], sizeof words);
-        sum = (sum ^ words) * odd;
-        sum ^= sum >> 32;
-    }
-    return static_cast<std::uint32_t>(sum);
+    return atomic && out.bytes != sizeof(std::uint64_t) ? refusal::wrong_atomic : refusal::none;
 }
 
 } // namespace weftio::nic::soft

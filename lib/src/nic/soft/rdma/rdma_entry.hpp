@@ -1,10 +1,12 @@
 // One entry of an RDMA queue, decoded and checked (docs/formats.md, "Entries").
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "core/guarded.hpp"
 #include "keys/queue_keys.hpp"
 #include "nic/soft/work/entry.hpp"
 #include "roce/send_entries.hpp"
@@ -32,42 +34,88 @@ struct byte_window {
     bool cut(local_piece& piece) noexcept;
 };
 
-/// Iterates over the data segments of an entry. The entry must outlive it: inline pieces point into the entry.
+/// Iterates over the data segments of a send entry, in the ring. Inline pieces point into the ring.
 class data_segments {
  public:
     /// @param first  index of the first data segment
-    data_segments(const entry& entry, std::uint32_t first) noexcept : entry_(entry), at_(first) {}
+    data_segments(const ring_segments& entry, std::uint32_t first) noexcept : entry_(entry), at_(first) {}
 
-    bool more() const noexcept { return at_ < entry_.segments; }
-    /// Returns the next data segment in `out`. @pre more()  @return wrong_size: it exceeds the entry
+    bool more() const noexcept { return at_ < entry_.count() || rest_.bytes != 0; }
+    /// Returns the next piece in `out`. @pre more()  @return wrong_size: it exceeds the entry
     refusal next(local_piece& out) noexcept;
 
  private:
-    const entry& entry_;
+    const ring_segments entry_;
     std::uint32_t at_;
+    local_piece rest_; ///< the part of an inline piece that continues at the start of the ring
+};
+
+/// Iterates over the segments of a receive entry, which are pointers. A segment with the invalid key ends the list.
+class receive_segments {
+ public:
+    explicit receive_segments(const ring_segments& entry) noexcept : entry_(entry) { load(); }
+
+    bool more() const noexcept { return more_; }
+    /// As data_segments::next().
+    refusal next(local_piece& out) noexcept;
+
+ private:
+    void load() noexcept;
+
+    const ring_segments entry_;
+    std::uint32_t at_ = 0;
+    bool more_ = false;
+    weftio_wqe_data_segment segment_{};
 };
 
 /// Finds the memory of a piece that is not inline, and checks key, domain, rights and range.
 refusal find(const local_piece& piece, const keys::queue_keys& keys, access needed, std::byte*& at) noexcept;
 
-/// An entry as the transport sees it.
-struct rdma_entry {
-    roce::send_request& request;
-    std::uint32_t first_data = 1; ///< index of the first data segment
-
-    /// Whether the peer's answer is written to local memory.
-    bool scatters() const noexcept
-    {
-        return request.operation == net::roce_operation::read_request ||
-               request.operation == net::roce_operation::compare_swap ||
-               request.operation == net::roce_operation::fetch_add;
+/// Calls `what` for each piece in the window until one is refused.
+/// @return the reason; too_short: the window is not filled; or none
+template <class Segments, class Do>
+refusal for_each_piece(Segments data, byte_window window, refusal too_short, Do&& what)
+{
+    while (data.more() && !window.empty()) {
+        local_piece piece;
+        if (const refusal reason = data.next(piece); reason != refusal::none)
+            return reason;
+        if (!window.cut(piece))
+            continue;
+        if (const refusal reason = what(piece); reason != refusal::none)
+            return reason;
     }
-};
+    return window.empty() ? refusal::none : too_short;
+}
 
-/// Decodes an entry, and checks all its memory. Does not change the fields `more` and `fingerprint`.
-refusal read_rdma(const entry& entry, const keys::queue_keys& keys, rdma_entry& out) noexcept;
+/// Writes `bytes` to the memory that the segments name, `offset` bytes after its start. Checks all pieces before it
+/// writes a byte; memory may still go away at any time.
+/// @return none, what is wrong with the memory, or `too_short`: the segments name less
+template <class Segments>
+refusal scatter(Segments to, const keys::queue_keys& keys, std::uint32_t offset, std::span<const std::uint8_t> bytes,
+                refusal too_short)
+{
+    std::array<std::span<std::byte>, entry::most_segments + 1> targets;
+    std::size_t count = 0;
+    const refusal why = for_each_piece(to, {offset, bytes.size()}, too_short, [&](const local_piece& piece) {
+        std::byte* at = nullptr;
+        const refusal found = piece.inlined ? refusal::wrong_segment : find(piece, keys, access::local_write, at);
+        targets[count++] = {at, static_cast<std::size_t>(piece.bytes)};
+        return found;
+    });
+    if (why != refusal::none)
+        return why;
+    const std::uint8_t* from = bytes.data();
+    for (std::size_t each = 0; each != count; from += targets[each++].size())
+        if (!core::guarded_copy(targets[each].data(), from, targets[each].size()))
+            return refusal::memory_gone;
+    return refusal::none;
+}
 
-/// Sum of all bytes of an entry.
-std::uint32_t fingerprint_of(const entry& entry) noexcept;
+/// Decodes the entry at `index`, which has at most `available` blocks, and checks all its memory. Reads the parts other
+/// than data segments once. Does not set the field `more`.
+/// @return why the entry cannot be executed, or none; `blocks` and `control` are right even then
+refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t available, const keys::queue_keys& keys,
+                     entry_control& control, roce::message& out) noexcept;
 
 } // namespace weftio::nic::soft

@@ -1,12 +1,8 @@
 #include "nic/soft/rdma/rdma_receives.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 
 #include "core/clock.hpp"
-#include "core/guarded.hpp"
 #include "nic/soft/work/completion_ring.hpp"
 
 namespace weftio::nic::soft {
@@ -26,95 +22,37 @@ std::uint32_t opcode_of(const roce::receive_completion& completion) noexcept
     return WEFTIO_CQE_OPCODE_RESPONDER_ERROR;
 }
 
-/// Loads a segment, reading each word once.
-weftio_wqe_data_segment load_segment(const std::uint32_t* words) noexcept
-{
-    std::array<std::uint32_t, 4> copy;
-    for (std::size_t at = 0; at < copy.size(); ++at)
-        copy[at] = weftio_load_relaxed_u32(&words[at]);
-    weftio_wqe_data_segment segment;
-    std::memcpy(&segment, copy.data(), sizeof segment);
-    return segment;
-}
-
 } // namespace
-
-/// Reads the doorbell record (docs/formats.md, "Doorbells"). A record that posts more than the ring holds is refused:
-/// nothing more is posted until restart().
-void rdma_receives::read_doorbell_record() noexcept
-{
-    if (record_refused())
-        return;
-    // Acquire, pairs with the release of the kernel: the entries are written, and it has read their completions.
-    const auto posted = static_cast<std::uint16_t>(weftio_swap32(weftio_load_acquire_sys_u32(ring_.dbrec)));
-    const auto more = static_cast<std::uint16_t>(posted - static_cast<std::uint16_t>(posted_));
-    if (posted_ - taken_ + more > ring_.depth)
-        failure_ = refusal::wrong_doorbell;
-    else
-        posted_ += more;
-}
-
-std::uint32_t rdma_receives::waiting() const noexcept
-{
-    if (ring_.depth == 0)
-        return 0;
-    const auto posted = static_cast<std::uint16_t>(weftio_swap32(weftio_load_relaxed_u32(ring_.dbrec)));
-    return std::min<std::uint32_t>(static_cast<std::uint16_t>(posted - static_cast<std::uint16_t>(taken_)),
-                                   ring_.depth);
-}
 
 roce::taken rdma_receives::take()
 {
-    if (ring_.depth == 0)
-        return roce::taken::none;
-    if (taken_ == posted_)
-        read_doorbell_record();
-    if (taken_ == posted_)
-        return record_refused() ? roce::taken::refused : roce::taken::none;
-    return may_complete() ? roce::taken::entry : roce::taken::none;
+    const roce::taken found = ring_.take(current_);
+    if (found == roce::taken::refused)
+        failure_ = refusal::wrong_doorbell;
+    if (found != roce::taken::entry || may_complete())
+        return found;
+    ring_.give_back();
+    return roce::taken::none;
 }
 
-/// Reserves a completion queue entry for the next receive entry. Without one, the receive entry is not ready.
+/// Reserves a completion queue entry for the current receive entry. Without one, the receive entry is not ready.
 bool rdma_receives::may_complete() noexcept
 {
-    if (ring_.target.ring && !silent_)
-        has_reservation_ = ring_.target.ring->reserve();
-    return !ring_.target.ring || silent_ || has_reservation_;
+    if (to_.target.ring && !silent_)
+        has_reservation_ = to_.target.ring->reserve();
+    return !to_.target.ring || silent_ || has_reservation_;
 }
 
-/// Checks all pieces before it writes a byte; memory may still go away at any time. Reads the entry again for each
-/// packet: it does not change until it is completed.
 refusal rdma_receives::deliver(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
-    std::array<std::span<std::byte>, most_segments> targets;
-    std::size_t count = 0;
-    byte_window window{offset, bytes.size()};
-    const std::uint32_t* words = ring_.words + std::size_t{slot()} * ring_.segments * 4;
-    for (std::uint32_t at = 0; at != ring_.segments && !window.empty(); ++at, words += 4) {
-        const weftio_wqe_data_segment segment = load_segment(words);
-        if (weftio_swap32(segment.lkey_be) == WEFTIO_LKEY_INVALID)
-            break;
-        local_piece piece = piece_of(segment);
-        if (!window.cut(piece))
-            continue;
-        std::byte* to = nullptr;
-        if (const refusal reason = find(piece, keys_, access::local_write, to); reason != refusal::none)
-            return reason;
-        targets[count++] = {to, static_cast<std::size_t>(piece.bytes)};
-    }
-    if (!window.empty())
-        return refusal::receive_too_short;
-    const std::uint8_t* from = bytes.data();
-    for (std::size_t at = 0; at != count; from += targets[at++].size())
-        if (!core::guarded_copy(targets[at].data(), from, targets[at].size()))
-            return refusal::memory_gone;
-    return refusal::none;
+    return scatter(receive_segments(current_.segments), keys_, offset, bytes, refusal::receive_too_short);
 }
 
 void rdma_receives::give_back()
 {
+    ring_.give_back();
     if (std::exchange(has_reservation_, false))
-        ring_.target.ring->release();
+        to_.target.ring->release();
 }
 
 void rdma_receives::complete(const roce::receive_completion& completion)
@@ -125,41 +63,40 @@ void rdma_receives::complete(const roce::receive_completion& completion)
     (good ? filled : fails ? failed : flushed).add(1);
     if (fails) {
         failure_ = completion.result;
-        failed_entry_ = taken_;
+        failed_entry_ = current_.index;
     }
     publish(completion, core::utc_stamp_ns());
-    ++taken_;
 }
 
-/// Writes completion `taken_` (docs/formats.md, "Completions").
+/// Writes the completion of the current entry (docs/formats.md, "Completions").
 void rdma_receives::publish(const roce::receive_completion& completion, std::uint64_t now_ns)
 {
     const bool good = completion.result == refusal::none;
     const soft::completion report{.queue = queue_,
-                                  .user_index = ring_.target.user_index,
+                                  .user_index = to_.target.user_index,
                                   .opcode = opcode_of(completion),
-                                  .index = taken_,
+                                  .index = current_.index,
                                   .bytes = completion.bytes,
                                   .immediate_or_key = completion.immediate_or_key,
                                   .solicited = completion.solicited && good,
                                   .reason = completion.result,
                                   .time_ns = now_ns};
-    if (ring_.target.ring) {
+    if (to_.target.ring) {
         if (std::exchange(has_reservation_, false))
-            ring_.target.ring->release();
-        if (!silent_ && ring_.target.ring->has_room())
-            ring_.target.ring->put(report);
+            to_.target.ring->release();
+        if (!silent_ && to_.target.ring->has_room())
+            to_.target.ring->put(report);
         return;
     }
-    weftio_cqe& cqe = ring_.completions[slot()];
-    const std::uint32_t publication = write_completion(cqe, report, taken_ / ring_.depth);
+    weftio_cqe& cqe = to_.completions[current_.index & (to_.depth - 1)];
+    const std::uint32_t publication = write_completion(cqe, report, current_.index / to_.depth);
     // Release: a kernel that sees this may read what arrived.
     weftio_store_release_sys_u32(&cqe.publication, publication);
 }
 
 bool rdma_receives::overran() const noexcept
 {
-    return ring_.target.ring && ring_.target.ring->overrun();
+    return to_.target.ring && to_.target.ring->overrun();
 }
 
 std::uint32_t rdma_receives::flush()
@@ -172,8 +109,8 @@ std::uint32_t rdma_receives::flush()
 
 void rdma_receives::restart(const rdma_rx_ring& ring) noexcept
 {
-    ring_ = ring;
-    posted_ = taken_ = 0;
+    ring_.restart(ring);
+    to_ = ring;
     failure_ = refusal::none;
     failed_entry_.reset();
     silent_ = false;

@@ -1,4 +1,4 @@
-// The receive ring of a queue pair, as the responder of its connection fills it.
+// What a queue pair receives: the entry that a message fills now, and its completion.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,19 @@
 
 #include "core/counter.hpp"
 #include "keys/queue_keys.hpp"
-#include "nic/soft/rdma/pair_rings.hpp"
+#include "nic/soft/rdma/posted_receives.hpp"
 #include "nic/soft/rdma/rdma_entry.hpp"
 #include "roce/receive_entries.hpp"
 
 namespace weftio::nic::soft {
 
-/// Entries are taken and completed in order. Keys and rights are checked at every use. One engine drives it; any thread
-/// may read the counters.
+/// Takes entries from a ring and completes them in order. Keys and rights are checked at every use. One engine drives
+/// it; any thread may read the counters.
 class rdma_receives final : public roce::receive_entries {
  public:
-    static constexpr std::uint32_t most_segments = 64;
-
     /// @param keys  of the NIC; must outlive this
     rdma_receives(const rdma_rx_ring& ring, std::uint32_t queue, const keys::nic_keys& keys, protection_domain domain)
-        : ring_(ring), queue_(queue), keys_(keys, domain)
+        : ring_(ring), to_(ring), queue_(queue), keys_(keys, domain)
     {}
 
     roce::taken take() override;
@@ -37,12 +35,11 @@ class rdma_receives final : public roce::receive_entries {
     void be_silent() noexcept { silent_ = true; }
     /// Whether its completion queue has overrun.
     bool overran() const noexcept;
-    /// Entries that the doorbell record has posted and that are not taken yet, at most the depth of the ring.
-    std::uint32_t waiting() const noexcept;
+    const posted_receives& ring() const noexcept { return ring_; }
     /// Why an entry or the doorbell record has failed; none: neither has.
     refusal failure() const noexcept { return failure_; }
     /// Whether the doorbell record has posted more entries than the ring holds.
-    bool record_refused() const noexcept { return failure_ == refusal::wrong_doorbell; }
+    bool record_refused() const noexcept { return ring_.record_refused(); }
     /// Index of the entry that has failed, if one has.
     std::optional<std::uint32_t> failed_entry() const noexcept { return failed_entry_; }
 
@@ -50,16 +47,14 @@ class rdma_receives final : public roce::receive_entries {
     core::counter received, filled, failed, flushed;
 
  private:
-    void read_doorbell_record() noexcept;
-    std::uint32_t slot() const noexcept { return taken_ & (ring_.depth - 1); }
     void publish(const roce::receive_completion& completion, std::uint64_t now_ns);
     bool may_complete() noexcept;
 
-    rdma_rx_ring ring_;
+    posted_receives ring_;
+    receive_entry current_{};
+    rdma_rx_ring to_; ///< where entries complete
     const std::uint32_t queue_;
     const keys::queue_keys keys_;
-    std::uint32_t posted_ = 0; ///< index after the last entry posted by the doorbell record
-    std::uint32_t taken_ = 0;  ///< index of the current entry, or of the next one to take
     refusal failure_ = refusal::none;
     std::optional<std::uint32_t> failed_entry_;
     bool has_reservation_ = false; ///< a completion queue entry is reserved for the current entry

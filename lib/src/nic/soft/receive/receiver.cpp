@@ -97,33 +97,33 @@ unsigned receiver::turn(const turn_budget&)
         moved += queue->deliver_staged();
     if (moved != 0)
         delivered_.add(moved);
-    if ((inbox_ && !take_in(moved)) || (steering_.size() == 0 && claimants_.empty()))
+    if ((inbox_ && take_in(moved) == fate::waits) || (steering_.size() == 0 && claimants_.empty()))
         return moved;
     if (next_ == count_ && !port_lost_)
         moved += fill_burst();
     std::uint16_t before = next_;
     do
         deliver_plain();
-    while (next_ < count_ && take(*mbufs_[next_]));
+    while (next_ < count_ && take(*mbufs_[next_]) != fate::waits);
     return moved + static_cast<unsigned>(next_ - before);
 }
 
 /// Delivers all packets that other engines have handed over when it is called. They come before packets of the port
-/// queue, because a queue that has moved here must keep the order of its packets. Returns false when a packet must wait
-/// for a free slot; later packets then wait, too.
-bool receiver::take_in(unsigned& moved)
+/// queue, because a queue that has moved here must keep the order of its packets. Stops at a packet that waits.
+receiver::fate receiver::take_in(unsigned& moved)
 {
     for (std::size_t waiting = inbox_->waiting();;) {
         for (; handed_next_ != handed_count_; ++handed_next_, ++moved) {
             handed_packet& packet = handed_[handed_next_];
-            if (packet.mbuf && !deliver_or_drop(*packet.mbuf, {packet.where, packet.headers, packet.real_time}))
-                return false;
+            if (packet.mbuf &&
+                deliver_or_drop(*packet.mbuf, {packet.where, packet.headers, packet.real_time}) == fate::waits)
+                return fate::waits;
         }
         handed_next_ = 0;
         handed_count_ = inbox_->take(handed_.data(), std::min<std::size_t>(waiting, burst));
         waiting -= handed_count_;
         if (handed_count_ == 0)
-            return true;
+            return fate::done;
     }
 }
 
@@ -196,31 +196,30 @@ rx_queue* receiver::taker_of_all() const
 }
 
 /// Receive step 4: puts the packet into a slot of the queue. A packet in a lent slot of the queue is there already
-/// (zero copy); any other packet is copied. Returns false, and leaves the mbuf with the caller, when no slot is free.
-bool receiver::put_in_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
+/// (zero copy); any other packet is copied.
+receiver::placed receiver::put_in_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
 {
     const lent_slots lent = queue.lent();
     slot = static_cast<std::uint32_t>(lent.slot(&mbuf));
-    return lent.is_in_place(mbuf) || copy_to_slot(queue, mbuf, slot);
+    return lent.is_in_place(mbuf) ? placed::in_slot : copy_to_slot(queue, mbuf, slot);
 }
 
-/// Receive step 4 with a copy: copies the packet into a slot. Returns false when no slot is free, or the queue has lost
-/// its memory and stopped.
-bool receiver::copy_to_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept
+/// Receive step 4 with a copy: copies the packet into a slot.
+receiver::placed receiver::copy_to_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept
 {
     // The packet is in a lent slot of the queue, but the driver has moved its start.
     const bool own = queue.lent().contains(&mbuf) && mbuf.nb_segs == 1;
     if (!own && !queue.has_room())
-        return false;
+        return placed::no_slot;
     slot = own ? static_cast<std::uint32_t>(queue.lent().slot(&mbuf)) : queue.take_slot();
     if (!queue.copy(slot, mbuf)) {
         queue.lose_memory();
-        return false;
+        return placed::memory_gone;
     }
     copied_bytes_.add(mbuf.pkt_len);
     if (!own)
         rte_pktmbuf_free(&mbuf);
-    return true;
+    return placed::in_slot;
 }
 
 /// Copies packets for `queue` into free slots, from mbufs_[at] on, and adds them to `out`. Stops at the first packet
@@ -234,7 +233,7 @@ std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint3
         return added;
     const std::uint32_t bytes = mbufs_[at]->pkt_len;
     std::uint32_t slot = 0;
-    if (!copy_to_slot(queue, *mbufs_[at], slot))
+    if (copy_to_slot(queue, *mbufs_[at], slot) != placed::in_slot)
         return 0;
     out.add(slot, bytes);
     return 1;
@@ -287,33 +286,36 @@ void receiver::deliver_plain()
     received_bytes_.add(out.bytes());
 }
 
-/// Receive step 3, slow path: steers the next packet, and delivers, drops or hands it over. Returns false when the
-/// packet must wait for a free slot, or for room in an inbox.
-bool receiver::take(rte_mbuf& mbuf)
+/// Receive step 3, slow path: steers the next packet, and delivers, drops or hands it over.
+receiver::fate receiver::take(rte_mbuf& mbuf)
 {
     if (!decided_)
         steer(mbuf);
     const std::uint32_t number = decision_.target.queue;
     const bool is_elsewhere = number < elsewhere_.size() && elsewhere_[number].inbox;
-    if (is_elsewhere ? !hand_over(mbuf) : !deliver_or_drop(mbuf, {decision_, headers_[next_], burst_real_time_}))
-        return false;
+    const fate result =
+        is_elsewhere ? hand_over(mbuf) : deliver_or_drop(mbuf, {decision_, headers_[next_], burst_real_time_});
+    if (result == fate::waits)
+        return result;
     ++next_;
     decided_ = false;
-    return true;
+    return result;
 }
 
-/// Delivers or drops a packet that has been steered. Returns false when it must wait for a free slot.
-bool receiver::deliver_or_drop(rte_mbuf& mbuf, const arrival& arrival)
+/// Delivers or drops a packet that has been steered.
+receiver::fate receiver::deliver_or_drop(rte_mbuf& mbuf, const arrival& arrival)
 {
-    drop_reason reason = arrival.where.reason;
     const std::uint32_t bytes = mbuf.pkt_len;
-    if (!arrival.where.dropped() && !deliver(mbuf, arrival, reason))
-        return false;
-    if (reason != drop_reason::count_)
-        drop(mbuf, reason);
-    else
+    const drop_reason reason = arrival.where.dropped() ? arrival.where.reason : deliver(mbuf, arrival);
+    if (reason == drop_reason::out_of_buffer && hold_)
+        return fate::waits;
+    if (reason == drop_reason::out_of_buffer)
+        queues_[arrival.where.target.queue]->out_of_buffer.add(1);
+    if (reason == not_dropped)
         received_bytes_.add(bytes);
-    return true;
+    else
+        drop(mbuf, reason);
+    return fate::done;
 }
 
 void receiver::drop(rte_mbuf& mbuf, drop_reason reason)
@@ -323,9 +325,9 @@ void receiver::drop(rte_mbuf& mbuf, drop_reason reason)
     rte_pktmbuf_free(&mbuf);
 }
 
-/// Receive step 3 for a queue at another engine: puts the packet into the inbox of that engine. Returns false when the
-/// packet must wait until the inbox has room. When `hold_` is false, the packet is dropped instead.
-bool receiver::hand_over(rte_mbuf& mbuf)
+/// Receive step 3 for a queue at another engine: puts the packet into the inbox of that engine. While the inbox is full,
+/// the packet waits, or is dropped when `hold_` is false.
+receiver::fate receiver::hand_over(rte_mbuf& mbuf)
 {
     const queue_elsewhere& to = elsewhere_[decision_.target.queue];
     rte_mbuf* given = to.inbox->has_room() ? to_hand_over(mbuf) : nullptr;
@@ -334,15 +336,15 @@ bool receiver::hand_over(rte_mbuf& mbuf)
         copied_bytes_.add(copied);
         if (copied != 0)
             rte_pktmbuf_free(&mbuf);
-        return true;
+        return fate::done;
     }
     if (copied != 0)
         rte_pktmbuf_free(given);
     if (hold_)
-        return false;
+        return fate::waits;
     to.queue->turned_away.fetch_add(1, std::memory_order_relaxed);
     drop(mbuf, drop_reason::out_of_buffer);
-    return true;
+    return fate::done;
 }
 
 /// Returns an mbuf of the packet that any thread may free: `mbuf` itself, or a copy when `mbuf` is in a slot of a
@@ -364,30 +366,25 @@ void receiver::steer(const rte_mbuf& mbuf)
     decision_ = steering_.decide(as_frame(mbuf), &headers_[next_], parsed_);
 }
 
-/// Delivers a packet, or sets `reason` to why it must be dropped. Returns false when the packet must wait for a free
-/// slot.
-bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reason)
+/// Delivers a packet. Returns `not_dropped`, or why the packet must be dropped, or wait.
+drop_reason receiver::deliver(rte_mbuf& mbuf, const arrival& arrival)
 {
     // The queue may have been closed while the packet waited.
     const std::uint32_t number = arrival.where.target.queue;
     rx_queue* queue = number < queues_.size() ? queues_[number].get() : nullptr;
-    if (!queue || queue->stopped()) {
-        reason = drop_reason::queue_closed;
-    } else if (!queue->fits(mbuf.pkt_len)) {
+    if (!queue || queue->stopped())
+        return drop_reason::queue_closed;
+    if (!queue->fits(mbuf.pkt_len)) {
         log_too_long(*queue, mbuf.pkt_len);
         queue->too_long.add(1);
-        reason = drop_reason::too_long;
-    } else if (!finish(*queue, mbuf, arrival)) {
-        if (queue->stopped()) {
-            reason = drop_reason::queue_closed;
-            return true;
-        }
-        if (hold_)
-            return false;
-        queue->out_of_buffer.add(1);
-        reason = drop_reason::out_of_buffer;
+        return drop_reason::too_long;
     }
-    return true;
+    switch (finish(*queue, mbuf, arrival)) {
+        case placed::in_slot: return not_dropped;
+        case placed::no_slot: return drop_reason::out_of_buffer;
+        case placed::memory_gone: break;
+    }
+    return drop_reason::queue_closed;
 }
 
 /// Zeroes the bytes after the packet that the kernel wants zeroed, verifies checksums, and completes `facts`. Returns
@@ -417,8 +414,8 @@ bool receiver::inspect_packet(const rx_queue& queue, std::uint32_t slot, std::ui
 }
 
 /// Receive steps 4 and 5 for one packet: puts it into a slot, then writes its completion (docs/formats.md,
-/// "Completions"). Returns false when no slot is free.
-bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
+/// "Completions").
+receiver::placed receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
 {
     rx_facts facts{.real_time = arrival.real_time,
                    .rss_hash = arrival.where.rss_hash,
@@ -431,12 +428,12 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
             weftio_real_time_from_ns(utc_ns(*RTE_MBUF_DYNFIELD(&mbuf, timestamp_offset_, const rte_mbuf_timestamp_t*)));
     const auto tci = stripped_tci(mbuf);
     std::uint32_t slot = 0, bytes = mbuf.pkt_len;
-    if (!put_in_slot(queue, mbuf, slot))
-        return false;
+    if (const placed found = put_in_slot(queue, mbuf, slot); found != placed::in_slot)
+        return found;
     if (!inspect_packet(queue, slot, bytes, arrival, tci, facts)) { // the mbuf has been freed already
         queue.lose_memory();
         dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(1);
-        return true;
+        return placed::in_slot;
     }
     if (tci) {
         facts.l4_hdr_type_etc |= WEFTIO_CQE_VLAN_STRIPPED;
@@ -445,7 +442,7 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
     completions out(queue, queue.model(facts));
     out.add(slot, bytes);
     delivered_.add(out.published());
-    return true;
+    return placed::in_slot;
 }
 
 void receiver::end_of_capture()

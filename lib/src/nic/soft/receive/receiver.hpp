@@ -109,7 +109,20 @@ class receiver final : public unit {
         std::uint64_t real_time;
     };
 
-    bool take_in(unsigned& moved);
+    /// What has become of a packet.
+    enum class fate : std::uint8_t {
+        done, ///< delivered, handed over, or dropped and counted
+        waits ///< for a free slot, or for room in an inbox; later packets wait, too
+    };
+    /// Where a packet is that was to go to a slot.
+    enum class placed : std::uint8_t {
+        in_slot,
+        no_slot,    ///< none is free; the mbuf is left with the caller
+        memory_gone ///< the queue has lost its memory and stopped; the mbuf is left with the caller
+    };
+    static constexpr drop_reason not_dropped = drop_reason::count_;
+
+    fate take_in(unsigned& moved);
     unsigned fill_burst();
     unsigned give_claimed();
     void fetch_ahead(std::uint32_t at) const noexcept;
@@ -117,16 +130,16 @@ class receiver final : public unit {
     void deliver_plain();
     std::uint32_t add_copied(rx_queue& queue, completions& out, std::uint32_t at) noexcept;
     std::uint32_t turn_away(rx_queue& queue, std::uint32_t at) noexcept;
-    bool put_in_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot);
-    bool copy_to_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept;
-    bool take(rte_mbuf& mbuf);
+    placed put_in_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot);
+    placed copy_to_slot(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept;
+    fate take(rte_mbuf& mbuf);
     void steer(const rte_mbuf& mbuf);
-    bool hand_over(rte_mbuf& mbuf);
+    fate hand_over(rte_mbuf& mbuf);
     rte_mbuf* to_hand_over(rte_mbuf& mbuf);
-    bool deliver_or_drop(rte_mbuf& mbuf, const arrival& arrival);
+    fate deliver_or_drop(rte_mbuf& mbuf, const arrival& arrival);
     void drop(rte_mbuf& mbuf, drop_reason reason);
-    bool deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reason);
-    bool finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival);
+    drop_reason deliver(rte_mbuf& mbuf, const arrival& arrival);
+    placed finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival);
     static bool inspect_packet(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
                                std::optional<std::uint16_t> tci, rx_facts& facts) noexcept;
     void close_ways_to(std::uint32_t number) noexcept;

@@ -48,7 +48,7 @@ void doorbell_watch::remove(const page_word& word) noexcept
         std::erase_if(pages_, [&](const auto& each) { return each.get() == of; });
 }
 
-void doorbell_watch::watch(std::uint32_t slot, const page_word& word, const work_queue::watched& record) noexcept
+void doorbell_watch::watch(std::uint32_t slot, const page_word& word, const watched_word& record) noexcept
 {
     page& of = *find(word);
     const std::uint32_t line = word.at / doorbell_page::words_of_a_line;

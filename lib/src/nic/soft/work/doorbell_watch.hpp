@@ -9,7 +9,7 @@
 
 #include "nic/soft/work/doorbell_pages.hpp"
 #include "nic/soft/work/rings.hpp"
-#include "nic/soft/work/work_queue.hpp"
+#include "nic/soft/work/turn_taker.hpp"
 #include "weftio/device/platform.h"
 
 namespace weftio::nic::soft {
@@ -41,7 +41,7 @@ class doorbell_watch {
     /// The queue has ended, or has moved away. @pre it is not watched
     void remove(const page_word& word) noexcept;
     /// The queue sleeps. The caller looks at its record afterwards: what was rung before may not be reported.
-    void watch(std::uint32_t slot, const page_word& word, const work_queue::watched& record) noexcept;
+    void watch(std::uint32_t slot, const page_word& word, const watched_word& record) noexcept;
     /// The queue is awake.
     void unwatch(std::uint32_t slot, const page_word& word) noexcept;
     /// Calls `rung` with the slot of each watched queue whose word was rung since the last poll, and whose record has
@@ -78,7 +78,7 @@ class doorbell_watch {
     };
     /// A watched queue, among those of its word.
     struct link {
-        work_queue::watched record{};
+        watched_word record{};
         std::uint32_t before = nobody, next = nobody;
     };
 

@@ -125,7 +125,7 @@ work_list::outcome work_list::turn(std::uint32_t most)
     outcome all;
     for (std::size_t at = awake_.size(); at-- > 0;) {
         const std::uint32_t number = awake_[at].number;
-        work_queue& queue = *slot_of(number).queue;
+        turn_taker& queue = *slot_of(number).queue;
         const had_turn had = turn_of(number, most);
         all.moved += had.moved;
         all.waits_for_others = all.waits_for_others || queue.waits_for_others();
@@ -208,7 +208,7 @@ void work_list::wake_those_that_wait() noexcept
 /// Whether a queue needs no turn before its doorbell is rung or its deadline comes. Called after its turn.
 bool work_list::rests(awake& each, unsigned moved, bool has_deadline) noexcept
 {
-    const work_queue& queue = *slot_of(each.number).queue;
+    const turn_taker& queue = *slot_of(each.number).queue;
     each.idle_turns = moved == 0 && (queue.idle() || queue.is_held()) ? each.idle_turns + 1 : 0;
     return each.idle_turns == turns_awake || (has_deadline && queue.only_waits());
 }
@@ -238,7 +238,7 @@ std::vector<work_list::asleep>& work_list::sleepers_with(const slot& of) noexcep
     return of.watched ? at_bells_ : asleep_;
 }
 
-void work_list::watch(std::uint32_t number, slot& of, const work_queue::watched& record) noexcept
+void work_list::watch(std::uint32_t number, slot& of, const watched_word& record) noexcept
 {
     bells_.watch(number - first_, of.bell, record);
     of.watched = true;
@@ -311,7 +311,7 @@ void work_list::reserve(std::uint32_t number, const tx_ring& ring)
     rings.sleepers.reserve(++rings.queues);
 }
 
-void work_list::put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept
+void work_list::put(std::uint32_t number, std::unique_ptr<turn_taker> queue) noexcept
 {
     slot& slot = slot_of(number);
     slot.queue = std::move(queue);
@@ -321,7 +321,7 @@ void work_list::put(std::uint32_t number, std::unique_ptr<work_queue> queue) noe
     awake_.push_back({number, 0});
 }
 
-std::unique_ptr<work_queue> work_list::take(std::uint32_t number) noexcept
+std::unique_ptr<turn_taker> work_list::take(std::uint32_t number) noexcept
 {
     rouse(number);
     std::erase_if(awake_, [&](const awake& each) { return each.number == number; });

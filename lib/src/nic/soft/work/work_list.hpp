@@ -9,7 +9,7 @@
 #include "nic/soft/engine/spin.hpp"
 #include "nic/soft/engine/unit.hpp"
 #include "nic/soft/work/doorbell_watch.hpp"
-#include "nic/soft/work/work_queue.hpp"
+#include "nic/soft/work/work_ring.hpp"
 
 namespace weftio::nic::soft {
 
@@ -42,7 +42,7 @@ class work_list {
     /// Sum of the turns of all queues.
     struct outcome {
         unsigned moved = 0;
-        bool waits_for_others = false; ///< see work_queue::waits_for_others()
+        bool waits_for_others = false; ///< see turn_taker::waits_for_others()
     };
     /// Send step 2: gives every queue that is awake a turn of at most `most` entries.
     outcome turn(std::uint32_t most);
@@ -64,9 +64,9 @@ class work_list {
     /// @param ring  of the queue, for its doorbells
     void reserve(std::uint32_t number, const tx_ring& ring = {});
     /// Adds a queue. @pre reserve(); no queue has that number; it is at least the first
-    void put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept;
+    void put(std::uint32_t number, std::unique_ptr<turn_taker> queue) noexcept;
     /// Removes a queue and returns it.
-    std::unique_ptr<work_queue> take(std::uint32_t number) noexcept;
+    std::unique_ptr<turn_taker> take(std::uint32_t number) noexcept;
     /// Wakes the queue or ends its deferral, and removes its deadline.
     void rouse(std::uint32_t number) noexcept;
     /// Pauses the queue: until resume() it starts no entry, but continues those that it has started.
@@ -77,7 +77,7 @@ class work_list {
     std::uint32_t last() const noexcept { return first_ + queues() - 1; }
     /// How many numbers have been reserved, see reserve().
     std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
-    work_queue* find(std::uint32_t number) const noexcept
+    turn_taker* find(std::uint32_t number) const noexcept
     {
         return has_slot(number) ? slots_[number - first_].queue.get() : nullptr;
     }
@@ -93,7 +93,7 @@ class work_list {
 
     /// What the engine polls for a sleeping queue: one without work, or without work before its deadline.
     struct asleep {
-        const std::uint32_t* word; ///< see work_queue::wakes_by()
+        const std::uint32_t* word; ///< see turn_taker::wakes_by()
         std::uint32_t seen;
         std::uint32_t number;
     };
@@ -104,7 +104,7 @@ class work_list {
         std::vector<asleep> sleepers{}; ///< those of the queues that sleep until a word is rung
     };
     struct slot {
-        std::unique_ptr<work_queue> queue;
+        std::unique_ptr<turn_taker> queue;
         std::uint32_t asleep = nowhere; ///< index in sleepers_with(); nowhere: it is awake
         bool at_doorbell = false;       ///< it is in the sleepers of its doorbell
         shared_doorbell* rung_by = nullptr;
@@ -128,7 +128,7 @@ class work_list {
     shared_doorbell& doorbell_at(const doorbell_words& words);
     void leave_doorbell(slot& of) noexcept;
     bool rests(awake& each, unsigned moved, bool has_deadline) noexcept;
-    void watch(std::uint32_t number, slot& of, const work_queue::watched& record) noexcept;
+    void watch(std::uint32_t number, slot& of, const watched_word& record) noexcept;
     void unwatch(std::uint32_t number, slot& of) noexcept;
     void lay_down(std::size_t awake) noexcept;
     void put_off(std::size_t awake) noexcept;

@@ -1,4 +1,4 @@
-#include "nic/soft/work/work_queue.hpp"
+#include "nic/soft/work/work_ring.hpp"
 
 #include <algorithm>
 
@@ -7,13 +7,12 @@
 
 namespace weftio::nic::soft {
 
-work_queue::work_queue(const tx_ring& ring)
-    : ring_(ring), executed_(ring.entries.depth), events_(2 * ring.entries.depth)
+work_ring::work_ring(const tx_ring& ring) : ring_(ring), executed_(ring.entries.depth), events_(2 * ring.entries.depth)
 {}
 
 /// Send step 3: reads the doorbell record, which says what was committed (docs/formats.md, "Doorbells"). A record that
 /// claims more than the ring holds is refused.
-void work_queue::read_doorbell_record()
+void work_ring::read_doorbell_record()
 {
     // Acquire, pairs with the release of the commit: the entries are written.
     const std::uint32_t record = weftio_load_acquire_sys_u32(ring_.dbrec);
@@ -30,7 +29,7 @@ void work_queue::read_doorbell_record()
 
 /// Send step 4, for a bad entry: the entry at `index` cannot be executed. Puts the queue in error and flushes the later
 /// entries.
-void work_queue::fail(std::uint32_t index, refusal reason, std::uint32_t detail)
+void work_ring::fail(std::uint32_t index, refusal reason, std::uint32_t detail)
 {
     failed_.store(true, std::memory_order_relaxed);
     failed_entries.add(1);
@@ -41,7 +40,7 @@ void work_queue::fail(std::uint32_t index, refusal reason, std::uint32_t detail)
 
 /// Refuses a doorbell record that claims too much. The ring may be full, so no entry can carry the failure. Flushes
 /// what has not been executed; once the entries before it are done, a completion reports the error.
-void work_queue::refuse_record()
+void work_ring::refuse_record()
 {
     if (failed())
         return;
@@ -56,7 +55,7 @@ void work_queue::refuse_record()
 
 /// Marks the block at `index` as done without executing it; if entries complete one by one, marks the whole entry.
 /// Returns the number of blocks.
-std::uint32_t work_queue::bury(std::uint32_t index, refusal reason)
+std::uint32_t work_ring::bury(std::uint32_t index, refusal reason)
 {
     executed_entry& entry = executed(index);
     entry = {.reason = reason};
@@ -67,7 +66,7 @@ std::uint32_t work_queue::bury(std::uint32_t index, refusal reason)
 }
 
 /// Reads opcode and length of an entry that ends without being executed. The length is limited to the committed blocks.
-void work_queue::read_head(std::uint32_t index, executed_entry& out) const
+void work_ring::read_head(std::uint32_t index, executed_entry& out) const
 {
     constexpr std::uint32_t words_per_block = 16, segments_per_block = 4;
     const std::uint32_t* const head =
@@ -80,7 +79,7 @@ void work_queue::read_head(std::uint32_t index, executed_entry& out) const
 
 /// Flushes [from, submitted). Earlier entries complete as they come back. Returns how many it has flushed, for the
 /// caller to count: entries if they complete one by one, else blocks.
-std::uint32_t work_queue::flush(std::uint32_t from)
+std::uint32_t work_ring::flush(std::uint32_t from)
 {
     std::uint32_t count = 0;
     for (std::uint32_t index = from; index != submitted_; ++count)
@@ -91,21 +90,21 @@ std::uint32_t work_queue::flush(std::uint32_t from)
     return count;
 }
 
-void work_queue::count_flushed(std::uint64_t entries) noexcept
+void work_ring::count_flushed(std::uint64_t entries) noexcept
 {
     flushed.add(entries);
     enqueued.add(entries);
 }
 
 /// Send step 6: completes, in order, the entries that came back.
-unsigned work_queue::complete()
+unsigned work_ring::complete()
 {
     return completes_each() ? complete_each(*ring_.completions.ring) : complete_collapsed();
 }
 
 /// Writes a completion for each entry that asks for one or fails; other entries are done with the next completion.
 /// While the completion queue is full, entries wait.
-unsigned work_queue::complete_each(completion_ring& to)
+unsigned work_ring::complete_each(completion_ring& to)
 {
     const std::uint32_t before = completed_;
     std::uint64_t done = 0, bytes = 0;
@@ -143,20 +142,20 @@ unsigned work_queue::complete_each(completion_ring& to)
     return completed_ - before;
 }
 
-work_queue::watched work_queue::wakes_by() const noexcept
+watched_word work_ring::wakes_by() const noexcept
 {
     if (is_held())
         return {ring_.completions.ring->record(), ring_.completions.ring->record_seen()};
     return {ring_.dbrec, record_};
 }
 
-bool work_queue::overran() const noexcept
+bool work_ring::overran() const noexcept
 {
     return completes_each() && ring_.completions.ring->overrun();
 }
 
 /// The completion queue has overrun: fails the queue.
-void work_queue::overrun()
+void work_ring::overrun()
 {
     if (failed())
         return;
@@ -167,7 +166,7 @@ void work_queue::overrun()
 }
 
 /// One completion stands for all entries that came back. The first failure gets a completion of its own.
-unsigned work_queue::complete_collapsed()
+unsigned work_ring::complete_collapsed()
 {
     const std::uint32_t before = completed_;
     std::uint64_t done = complete_plain(), bytes = 0, now_ns = core::utc_stamp_ns();
@@ -201,7 +200,7 @@ unsigned work_queue::complete_collapsed()
 }
 
 /// Send step 6: writes the collapsed completion, which names the entry at `index` (docs/formats.md, "Completions").
-void work_queue::publish(std::uint32_t index, refusal reason, std::uint64_t now_ns)
+void work_ring::publish(std::uint32_t index, refusal reason, std::uint64_t now_ns)
 {
     weftio_cqe& cqe = *ring_.completion;
     bool good = reason == refusal::none;
@@ -215,7 +214,7 @@ void work_queue::publish(std::uint32_t index, refusal reason, std::uint64_t now_
 }
 
 /// Starts again in a fresh ring. @param index  index of its first entry
-void work_queue::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
+void work_ring::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
 {
     std::uint32_t queue = ring_.entries.queue;
     ring_ = ring;

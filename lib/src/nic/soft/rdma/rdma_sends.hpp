@@ -1,0 +1,76 @@
+// The send ring of a queue pair, as the requester reads it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/counter.hpp"
+#include "keys/queue_keys.hpp"
+#include "nic/soft/rdma/rdma_entry.hpp"
+#include "nic/soft/work/work_ring.hpp"
+#include "roce/send_entries.hpp"
+
+namespace weftio::nic::soft {
+
+/// Text of a failure: the memory, if there is one, and the reason.
+std::string words_of(const send_event& failure);
+
+/// The send entries of a queue pair. An entry begins when the requester reads it, and is done when the requester calls
+/// end(). Keys and rights are checked at each use of an entry.
+///
+/// In entries, once the queue is idle: enqueued = done + skipped + failed_entries + flushed.
+class rdma_sends final : public work_ring, public roce::send_entries {
+ public:
+    /// @param keys  of the NIC; must outlive this
+    rdma_sends(const tx_ring& ring, const keys::nic_keys& keys)
+        : work_ring(ring), keys_(keys, ring.domain), ended_(ring.entries.depth)
+    {}
+
+    bool read(std::uint32_t index, roce::message& out) override;
+    refusal gather(const roce::message& of, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override;
+    refusal scatter(const roce::message& of, std::uint32_t offset, std::span<const std::uint8_t> bytes) override;
+    refusal execute(const roce::message& of) override;
+    void end(const roce::message& done, refusal result) override;
+
+    using work_ring::be_silent;
+    using work_ring::completes_each;
+    using work_ring::overran;
+    using work_ring::overrun;
+    using work_ring::read_doorbell_record;
+    std::uint32_t committed() const noexcept { return submitted_; }
+    /// Index of the next entry to read.
+    std::uint32_t next() const noexcept { return next_; }
+    std::uint32_t completed() const noexcept { return completed_; }
+    /// Whether the oldest entry in flight has ended.
+    bool has_ended() const noexcept { return completed_ != handed_ && returned(completed_); }
+    /// Publishes completions of entries that have ended, and of a failure without an entry.
+    unsigned publish() { return completed_ != handed_ || has_failure_to_publish() ? complete() : 0; }
+    /// Puts the ring in error.
+    void break_off() noexcept { failed_.store(true, std::memory_order_relaxed); }
+    /// Leaves the error state, in which a failed entry has put the ring.
+    void mend() noexcept { failed_.store(false, std::memory_order_relaxed); }
+    /// Puts the ring in error, and flushes the entries that the requester has not read.
+    void flush_unread();
+    /// The next completion reports this failure, which no entry has caused.
+    void report(refusal why) noexcept { failure_to_publish_ = why; }
+    /// Starts again in a fresh ring, at entry 0.
+    void begin_again_at_zero(const tx_ring& ring) noexcept;
+
+    core::counter done, done_bytes, skipped;
+
+ private:
+    bool returned(std::uint32_t index) const noexcept override { return ended_[slot(index)] != 0; }
+    void mark_done(std::uint32_t index) noexcept override { ended_[slot(index)] = 1; }
+    void count_done(std::uint64_t entries, std::uint64_t bytes) override;
+    std::uint32_t slot(std::uint32_t index) const noexcept { return index & (ring_.entries.depth - 1); }
+    data_segments data_of(const roce::message& of) const noexcept;
+    named_bytes refused_memory(const roce::message& failed, refusal reason) const noexcept;
+    bool more_behind(std::uint32_t index) const noexcept;
+
+    const keys::queue_keys keys_;
+    std::vector<std::uint8_t> ended_; ///< by slot: 1 once the requester has called end()
+};
+
+} // namespace weftio::nic::soft
