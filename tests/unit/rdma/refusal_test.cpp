@@ -548,7 +548,8 @@ TEST(RdmaPort, LetsNumbersRest)
     const fake_pair kept(wire);
     EXPECT_EQ(kept.number(), before + 1);
     before = kept.number();
-    constexpr std::uint32_t first = dpdk::wire::least_queue_number, last = first + dpdk::wire::queue_numbers - 1;
+    constexpr std::uint32_t first = dpdk::port_queue::least_queue_number,
+                            last = first + dpdk::port_queue::queue_numbers - 1;
     for (std::uint32_t made = 0; made < last; ++made) {
         const std::uint32_t number = fake_pair(wire).number();
         ASSERT_NE(number, kept.number());

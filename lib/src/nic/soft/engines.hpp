@@ -28,11 +28,11 @@ using home = std::atomic<unsigned>;
 
 /// What a port passes to the engines that it makes.
 struct engine_supplies {
-    struct port_queue {
-        dpdk::wire wire;
+    struct engine_queue {
+        dpdk::port_queue port_queue;
         slot_pool* pool = nullptr; ///< pool from which the driver takes slots; nullptr: it takes none
     };
-    std::vector<port_queue> queues; ///< one port queue for each engine
+    std::vector<engine_queue> queues; ///< one port queue for each engine
     /// A packet waits when its queue is full, instead of being dropped.
     bool hold = false;
     /// Capture file behind the port; empty when there is none.
@@ -141,7 +141,7 @@ class engines final : core::moving {
  private:
     /// The units of one engine.
     struct engine_units {
-        engine_units(const engine_supplies::port_queue& queue, const engine_supplies& supplies,
+        engine_units(const engine_supplies::engine_queue& queue, const engine_supplies& supplies,
                      const keys::nic_keys& keys, send_pool& pool, bool rdma_by_packet, const std::string& name);
 
         nic::soft::sender sender;

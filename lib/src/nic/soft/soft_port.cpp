@@ -29,11 +29,11 @@ bool holds_when_full(const dpdk::port_spec& parsed, const port_options& options)
     return options.hold_when_full == port_options::hold::on;
 }
 
-std::vector<engine_supplies::port_queue> queues(const dpdk::dpdk_port& device, const slot_pools& slots)
+std::vector<engine_supplies::engine_queue> queues(const dpdk::dpdk_port& device, const slot_pools& slots)
 {
-    std::vector<engine_supplies::port_queue> queues;
-    for (const dpdk::wire& wire : device.wires())
-        queues.push_back({wire, slots.of_queue(wire.queue)});
+    std::vector<engine_supplies::engine_queue> queues;
+    for (const dpdk::port_queue& each : device.port_queues())
+        queues.push_back({each, slots.of_queue(each.queue)});
     return queues;
 }
 

@@ -1,12 +1,12 @@
-// What the queue pairs of one engine share: the wire, turn shares, entry copies.
+// What the queue pairs of one engine share: the sender, turn shares, entry copies.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <span>
 
-#include "nic/soft/rdma/rdma_wire.hpp"
 #include "nic/soft/rdma/rdma_work.hpp"
+#include "nic/soft/rdma/roce_sender.hpp"
 #include "roce/transport.hpp"
 #include "roce/workspace.hpp"
 
@@ -68,7 +68,7 @@ class turn_shares {
 /// One object for all queue pairs of an engine.
 class pair_port {
  public:
-    explicit pair_port(const dpdk::wire& to_driver) : wire(to_driver) {}
+    explicit pair_port(const dpdk::port_queue& to_driver) : sender(to_driver) {}
 
     /// Makes `partner` execute a packet at once. @param partner  a queue pair of this port; nullptr: none has this
     /// number and this peer, and the packet is lost
@@ -78,7 +78,7 @@ class pair_port {
     /// Gives the queue pair a turn soon.
     virtual void wake(std::uint32_t number) noexcept = 0;
 
-    rdma_wire wire;
+    roce_sender sender;
     turn_shares shares;
     entry_copies copies;
     roce::workspace work;

@@ -236,7 +236,7 @@ unsigned queue_pair::turn(std::uint32_t most)
         own_sink sink(port_, partner_);
         moved += exchange(sink, allowed);
     } else if (connection_) {
-        path_sink sink(port_.wire, connection_->front, peer_at_ == peer_at::own_port_by_packet);
+        path_sink sink(port_.sender, connection_->front, peer_at_ == peer_at::own_port_by_packet);
         moved += exchange(sink, allowed);
     } else if (failed()) {
         flush_both();
@@ -297,7 +297,7 @@ unsigned queue_pair::answer_partner(roce::allowance most)
 bool queue_pair::waits_for_peer() const noexcept
 {
     return connection_ && connection_->requester && !connection_->requester->idle() && !failed() &&
-           connection_->responder.idle() && !port_.wire.is_full() && !work_queue::is_held();
+           connection_->responder.idle() && !port_.sender.is_full() && !work_queue::is_held();
 }
 
 std::uint64_t queue_pair::deadline_ns() const noexcept

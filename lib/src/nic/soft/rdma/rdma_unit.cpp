@@ -43,9 +43,9 @@ std::span<const std::uint8_t> begin_of(const rte_mbuf& mbuf)
 
 } // namespace
 
-rdma_unit::rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet)
-    : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet || wire.dump),
-      folder_(folder_of_traces()), queues_(wire.first_queue_number)
+rdma_unit::rdma_unit(const dpdk::port_queue& port_queue, const keys::nic_keys& keys, receiver& receiver, bool by_packet)
+    : pair_port(port_queue), keys_(keys), receiver_(receiver), by_packet_(by_packet || port_queue.dump),
+      folder_(folder_of_traces()), queues_(port_queue.first_queue_number)
 {
     if (!folder_.empty())
         trace_packets();
@@ -55,14 +55,14 @@ rdma_unit::rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receive
 unsigned rdma_unit::turn(const turn_budget& budget)
 {
     if (queues_.empty()) {
-        wire.flush(); // answers to ARP and ND
+        sender.flush(); // answers to ARP and ND
         return 0;
     }
     unsigned moved = take_own();
     queues_.poll_for_work(budget.busy || moved != 0);
     queues_.wake_those_due();
     moved += give_turns(std::min(budget.entries, share_));
-    wire.flush();
+    sender.flush();
     if (!folder_.empty())
         write_traces_of_failures();
     share_packets();
@@ -87,7 +87,7 @@ unsigned rdma_unit::give_turns(std::uint32_t most)
 /// the first ones leave room for the others.
 void rdma_unit::share_packets() noexcept
 {
-    share_ = wire.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
+    share_ = sender.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
 }
 
 /// From now on, queue pairs of this port exchange real packets.
@@ -96,7 +96,7 @@ void rdma_unit::trace_packets()
     if (trace_)
         return;
     trace_ = std::make_unique<packet_trace>();
-    wire.trace_to(*trace_);
+    sender.trace_to(*trace_);
     note_addresses();
 }
 
@@ -117,7 +117,7 @@ void rdma_unit::write_traces_of_failures()
 /// Takes packets between queue pairs of this port. They carry no ICRC.
 unsigned rdma_unit::take_own()
 {
-    const std::span<rte_mbuf* const> all = wire.take_own();
+    const std::span<rte_mbuf* const> all = sender.take_own();
     for (rte_mbuf* const mbuf : all) {
         claimed.add(1);
         note(*mbuf);
@@ -155,7 +155,7 @@ bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, 
         packet.payload = payload.size() == 1 && bytes > short_bytes ? payload[0] : join(payload);
     if (packet.payload.size() != bytes)
         return false;
-    wire.count_own(bytes);
+    sender.count_own(bytes);
     claimed.add(1);
     if (partner == nullptr) {
         (find(headers.bth.destination_qp) ? not_from_peer : for_nobody).add(1);
@@ -202,7 +202,7 @@ core::counter& rdma_unit::meet(std::span<const std::uint8_t> frame, const net::p
 {
     std::array<std::uint8_t, net::most_neighbor_bytes> answer;
     if (const std::size_t bytes = neighbors_.take(frame, headers, answer); bytes != 0)
-        wire.put(std::span(answer).first(bytes));
+        sender.put(std::span(answer).first(bytes));
     return neighbor;
 }
 
@@ -210,8 +210,8 @@ void rdma_unit::ask(const net::roce_gid& from, const net::roce_gid& target)
 {
     std::array<std::uint8_t, net::most_neighbor_bytes> question;
     const std::size_t bytes = neighbors_.ask(from, target, question);
-    wire.put(std::span<const std::uint8_t>(question).first(bytes));
-    wire.flush();
+    sender.put(std::span<const std::uint8_t>(question).first(bytes));
+    sender.flush();
 }
 
 void rdma_unit::add_address(const rdma_own_address& own)
@@ -267,15 +267,15 @@ core::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const net
 
 std::uint32_t rdma_unit::take_number()
 {
-    for (std::uint32_t tried = 0; tried != dpdk::wire::queue_numbers; ++tried) {
+    for (std::uint32_t tried = 0; tried != dpdk::port_queue::queue_numbers; ++tried) {
         const std::uint32_t number = next_number_;
-        next_number_ = number == first() + dpdk::wire::queue_numbers - 1 ? first() : number + 1;
+        next_number_ = number == first() + dpdk::port_queue::queue_numbers - 1 ? first() : number + 1;
         if (!queues_.find(number))
             return number;
     }
     throw error(errc::out_of_memory,
                 fmt::format("weftio: rdma_queue: the port has {} queue pairs, the maximum; close some",
-                            dpdk::wire::queue_numbers));
+                            dpdk::port_queue::queue_numbers));
 }
 
 std::uint32_t rdma_unit::add(pair_rings rings)

@@ -11,7 +11,7 @@
 #include "nic/soft/rdma/neighbors.hpp"
 #include "nic/soft/rdma/packet_trace.hpp"
 #include "nic/soft/rdma/queue_pair.hpp"
-#include "nic/soft/rdma/rdma_wire.hpp"
+#include "nic/soft/rdma/roce_sender.hpp"
 #include "nic/soft/receive/packet_claimant.hpp"
 #include "nic/soft/receive/receiver.hpp"
 #include "nic/soft/work/work_list.hpp"
@@ -28,7 +28,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
  public:
     /// @param receiver   of the engine; must outlive this
     /// @param by_packet  see port_options::rdma_by_packet
-    rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet);
+    rdma_unit(const dpdk::port_queue& port_queue, const keys::nic_keys& keys, receiver& receiver, bool by_packet);
 
     unsigned turn(const turn_budget& budget) override;
     bool claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept override;
@@ -51,7 +51,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     std::uint32_t first() const noexcept { return queues_.first(); }
     /// No queue pair has a higher number.
     std::uint32_t last() const noexcept { return queues_.last(); }
-    void port_lost() noexcept override { wire.lose_port(); }
+    void port_lost() noexcept override { sender.lose_port(); }
 
     /// @throws weftio::error errc::in_use the port has the address already
     void add_address(const rdma_own_address& own);
@@ -73,7 +73,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     core::counter not_from_peer;        ///< the queue pair has another peer, or none
     core::counter other_mac;            ///< the frame's MAC is of another host
     core::counter congestion;           ///< CNPs: counted, otherwise ignored
-    const rdma_wire& sent() const noexcept { return wire; }
+    const roce_sender& sent() const noexcept { return sender; }
     /// Memory of requests and answers in flight, in bytes. Call it between two turns.
     std::size_t bytes_under_way() const noexcept { return work.pool.in_use(); }
 

@@ -81,7 +81,7 @@ void log_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
 
 } // namespace
 
-receiver::receiver(const dpdk::wire& from, slot_pool* pool, bool hold, std::string capture)
+receiver::receiver(const dpdk::port_queue& from, slot_pool* pool, bool hold, std::string capture)
     : from_(from), pool_(pool), hold_(hold), capture_(std::move(capture))
 {
     timestamp_offset_ = rte_mbuf_dynfield_lookup(RTE_MBUF_DYNFIELD_TIMESTAMP_NAME, nullptr);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/counter.hpp"
-#include "dpdk/wire.hpp"
+#include "dpdk/port_queue.hpp"
 #include "nic/soft/engine/unit.hpp"
 #include "nic/soft/receive/inbox.hpp"
 #include "nic/soft/receive/rx_queue.hpp"
@@ -31,7 +31,7 @@ class receiver final : public unit {
     /// @param pool     pool from which the driver takes slots; nullptr: it takes none
     /// @param hold     a packet waits when its queue is full, instead of being dropped
     /// @param capture  capture file behind the port, or empty; an empty burst is the end of the file
-    receiver(const dpdk::wire& from, slot_pool* pool, bool hold, std::string capture);
+    receiver(const dpdk::port_queue& from, slot_pool* pool, bool hold, std::string capture);
     receiver(const receiver&) = delete;
     receiver& operator=(const receiver&) = delete;
     ~receiver();
@@ -138,7 +138,7 @@ class receiver final : public unit {
     void move_out(const rx_queue& queue) noexcept;
     void end_of_capture();
 
-    const dpdk::wire from_;
+    const dpdk::port_queue from_;
     slot_pool* pool_;
     bool hold_;
     bool port_lost_ = false;

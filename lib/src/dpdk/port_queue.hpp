@@ -14,7 +14,7 @@ class packet_ring;
 class shared_wire;
 
 /// What a unit that sends needs to know of the port queue that it sends through.
-struct wire {
+struct port_queue {
     /// Gives frames to the driver, or to the capture file: the one way out of a port. Never blocks. Returns how many it
     /// took, from the first one on; those are the driver's. Only the engine of the port queue calls it.
     std::uint16_t give(rte_mbuf** frames, std::uint16_t count) const noexcept;
