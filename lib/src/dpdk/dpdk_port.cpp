@@ -407,8 +407,6 @@ std::vector<port_queue> dpdk_port::port_queues() const
                      .empty_bursts = dma_ && driver_ == polls_in_bursts,
                      .timestamp_offset = -1,
                      .timestamp_flag = 0};
-    if (shared_)
-        queue.first_queue_number = shared_->first_queue();
     if (sends_on_time_)
         rte_mbuf_dyn_tx_timestamp_register(&queue.timestamp_offset, &queue.timestamp_flag);
     std::vector<port_queue> queues;

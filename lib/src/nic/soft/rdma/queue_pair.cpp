@@ -1,6 +1,7 @@
 #include "nic/soft/rdma/queue_pair.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/clock.hpp"
 
@@ -76,7 +77,7 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue)
     : path(path_of(to, queue)), front(path), ours(net::header_address_of(path.source)),
       theirs(net::header_address_of(path.destination)),
-      responder(responds_as(to), owner.memory_, owner.receives_, owner.port_.work)
+      responder(responds_as(to), owner.memory_, owner.receives_, owner.commons_.work)
 {}
 
 void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t queue)
@@ -95,12 +96,12 @@ void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair
                                                .timeout = to.timeout,
                                                .retry_count = to.retry_count,
                                                .rnr_retry = to.rnr_retry},
-                      owner, owner.port_.work, owner.next_);
+                      owner, owner.commons_.work, owner.next_);
 }
 
-queue_pair::queue_pair(const pair_rings& rings, const keys::nic_keys& keys, pair_port& port)
-    : rdma_work(rings.send, keys, port.copies), memory_(keys, rings.send.domain),
-      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), port_(port),
+queue_pair::queue_pair(const pair_rings& rings, const keys::nic_keys& keys, pair_commons& commons)
+    : rdma_work(rings.send, keys, commons.copies), memory_(keys, rings.send.domain),
+      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), commons_(commons),
       has_states_(completes_each())
 {
     if (has_states_)
@@ -201,10 +202,40 @@ bool queue_pair::is_partner_of(const queue_pair& other) const noexcept
     return connection_ && other.connection_ && address() == other.peer() && peer() == other.address();
 }
 
-bool queue_pair::receive(const net::roce_packet& packet)
+bool queue_pair::is_from_peer(const net::packet_headers& headers) const noexcept
+{
+    return connection_ && connection_->theirs.is(headers.l3, headers.source) &&
+           connection_->ours.is(headers.l3, headers.destination);
+}
+
+/// Whether the frame is addressed to this queue pair's MAC or to a group MAC. @pre connected()
+bool queue_pair::is_to_our_mac(std::span<const std::uint8_t> frame) const noexcept
+{
+    const std::array<std::uint8_t, 6>& ours = connection_->path.source_mac;
+    return std::memcmp(frame.data(), ours.data(), ours.size()) == 0 || (frame[0] & 1) != 0;
+}
+
+std::optional<claimed_address> queue_pair::claims() const noexcept
+{
+    if (!connection_)
+        return std::nullopt;
+    return claimed_address{.address = connection_->ours, .vlan = vlan()};
+}
+
+roce_verdict queue_pair::receive(const roce_arrival& arrival)
+{
+    if (!is_from_peer(arrival.headers))
+        return roce_verdict::not_from_peer;
+    if (!arrival.own && !is_to_our_mac(arrival.frame))
+        return roce_verdict::other_mac;
+    execute(arrival.packet);
+    return roce_verdict::delivered;
+}
+
+bool queue_pair::execute(const net::roce_packet& packet)
 {
     if (packet.borrowed && net::shape_of(packet.headers.bth.opcode).is_response())
-        port_.wake(ring_.entries.queue); // entries may have ended; answer_partner() handles requests
+        commons_.queues.wake(ring_.entries.queue); // entries may have ended; answer_partner() handles requests
     if (!net::shape_of(packet.headers.bth.opcode).is_response())
         return take_request(packet);
     return !connection_->requester || connection_->requester->receive(packet, core::utc_stamp_ns());
@@ -230,13 +261,13 @@ unsigned queue_pair::turn(std::uint32_t most)
     read_doorbell_record();
     if (has_states_ && state_ != rdma_state::reset && (overran() || receives_.overran()))
         overrun();
-    const roce::allowance allowed(std::min(most, packets_of_a_turn), port_.shares.bytes());
+    const roce::allowance allowed(std::min(most, packets_of_a_turn), commons_.shares.bytes());
     unsigned moved = 0;
     if (connection_ && peer_at_ == peer_at::own_port) {
-        own_sink sink(port_, partner_);
+        own_sink sink(commons_.unit, partner_);
         moved += exchange(sink, allowed);
     } else if (connection_) {
-        path_sink sink(port_.sender, connection_->front, peer_at_ == peer_at::own_port_by_packet);
+        path_sink sink(commons_.sender, connection_->front, peer_at_ == peer_at::own_port_by_packet);
         moved += exchange(sink, allowed);
     } else if (failed()) {
         flush_both();
@@ -244,7 +275,7 @@ unsigned queue_pair::turn(std::uint32_t most)
     if (completed_ != handed_ || has_failure_to_publish())
         moved += work_queue::complete();
     const bool hurries = is_in_a_hurry();
-    port_.shares.count(moved != 0, hurries);
+    commons_.shares.count(moved != 0, hurries);
     has_much_ = moved != 0 && !hurries && connection_ && peer_at_ == peer_at::own_port;
     if (moved != 0 || !waits_for_peer())
         waited_ = 0;
@@ -284,11 +315,11 @@ unsigned queue_pair::answer_partner(roce::allowance most)
     if (!connection_)
         return 0;
     const bool had_failed = failed();
-    own_sink sink(port_, partner_);
+    own_sink sink(commons_.unit, partner_);
     const unsigned sent = connection_->responder.idle() ? 0 : connection_->responder.send(sink, most);
     end_when_broken();
     if (!connection_->responder.idle() || failed() != had_failed || (has_states_ && receives_.overran()))
-        port_.wake(ring_.entries.queue);
+        commons_.queues.wake(ring_.entries.queue);
     return sent;
 }
 
@@ -297,7 +328,7 @@ unsigned queue_pair::answer_partner(roce::allowance most)
 bool queue_pair::waits_for_peer() const noexcept
 {
     return connection_ && connection_->requester && !connection_->requester->idle() && !failed() &&
-           connection_->responder.idle() && !port_.sender.is_full() && !work_queue::is_held();
+           connection_->responder.idle() && !commons_.sender.is_full() && !work_queue::is_held();
 }
 
 std::uint64_t queue_pair::deadline_ns() const noexcept

@@ -46,6 +46,11 @@ class roce_sender {
     void flush() noexcept;
     /// Packets to queue pairs of this port, the oldest first, at most `most_own`. The caller frees them.
     std::span<rte_mbuf* const> take_own() noexcept;
+    /// Returns the last of the packets from take_own(): the next call gives them again, before all others.
+    void put_back_own(std::span<rte_mbuf* const> packets)
+    {
+        own_[0].insert(own_[0].begin(), packets.begin(), packets.end());
+    }
     /// Whether a packet has found no room since the last ran_out().
     bool is_full() const noexcept { return ran_out_; }
     /// The same, and clears the mark.

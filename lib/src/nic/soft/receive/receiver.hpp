@@ -52,6 +52,9 @@ class receiver final : public unit {
     /// until dismiss().
     void admit(packet_claimant& claimant);
     void dismiss(packet_claimant& claimant) noexcept;
+    /// Returns an mbuf of the packet that any thread may free: `mbuf` itself, or a copy when `mbuf` is in a slot of a
+    /// queue. Returns nullptr when no mbuf is free for the copy.
+    rte_mbuf* to_hand_over(rte_mbuf& mbuf) const noexcept;
     /// Makes the inbox, into which other engines put packets for queues of this engine. Call it before the first turn,
     /// on a port with several engines only.
     void open_inbox() { inbox_ = std::make_unique<inbox>(); }
@@ -122,7 +125,6 @@ class receiver final : public unit {
     bool take(rte_mbuf& mbuf);
     void steer(const rte_mbuf& mbuf);
     bool hand_over(rte_mbuf& mbuf);
-    rte_mbuf* to_hand_over(rte_mbuf& mbuf);
     bool deliver_or_drop(rte_mbuf& mbuf, const arrival& arrival);
     void drop(rte_mbuf& mbuf, drop_reason reason);
     bool deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reason);
