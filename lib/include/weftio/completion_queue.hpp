@@ -63,8 +63,8 @@ class completion_queue {
  public:
     /// @param device  the device whose kernels may poll
     /// @throws weftio::error errc::invalid_argument an option that its comment excludes; errc::not_reachable the NIC
-    ///         cannot write the memory; errc::not_supported the port's NIC has no completion queues, or the port has
-    ///         several engines; errc::out_of_memory
+    ///         cannot write the memory; errc::not_supported the port's NIC has no completion queues;
+    ///         errc::out_of_memory
     completion_queue(const port& port, const device& device, completion_queue_options options = {});
     completion_queue(completion_queue&&) noexcept;
     completion_queue& operator=(completion_queue&&) noexcept;

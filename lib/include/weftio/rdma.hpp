@@ -68,7 +68,7 @@ class rdma_device {
     /// @throws weftio::error errc::invalid_argument `address` is missing or cannot belong to a host; `vlan` or
     ///         `vlan_priority` is out of range; `application_turns` is false on a port in inline mode, or true on a
     ///         port with threads; errc::in_use another rdma_device of the port has the address; errc::not_supported the
-    ///         port's MTU is too small for the smallest path MTU, the port cannot send, or it has several engines
+    ///         port's MTU is too small for the smallest path MTU, or it cannot send
     rdma_device(const port& port, const rdma_device_options& options);
 
     const std::string& address() const noexcept; ///< as inet_ntop() writes it
@@ -207,8 +207,8 @@ class rdma_receives {
 class rdma_queue {
  public:
     /// @throws weftio::error errc::invalid_argument an option has a value that its comment excludes, or `path_mtu` does
-    ///         not fit the port's MTU; errc::not_supported the port cannot send, has several engines, or its NIC has no
-    ///         queue pairs; errc::out_of_memory
+    ///         not fit the port's MTU; errc::not_supported the port cannot send, or its NIC has no queue pairs;
+    ///         errc::out_of_memory
     rdma_queue(const rdma_device& at, const device& device, rdma_queue_options options = {});
     rdma_queue(rdma_queue&&) noexcept;
     rdma_queue& operator=(rdma_queue&&) noexcept;

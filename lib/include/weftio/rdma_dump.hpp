@@ -40,6 +40,7 @@ struct rdma_dump {
     static constexpr std::size_t most_entries = 8;
 
     std::uint32_t number = 0;
+    unsigned engine = 0; ///< engine of the port that executes it
     rdma_state state = rdma_state::init;
     std::uint64_t turns = 0; ///< engine iterations that worked on the queue pair; nearly constant while it waits
 

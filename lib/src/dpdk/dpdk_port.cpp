@@ -390,33 +390,31 @@ std::uint64_t dpdk_port::tx_dropped() const noexcept
     return counted - std::min(counted, again);
 }
 
-std::vector<wire> dpdk_port::wires() const
+std::vector<port_queue> dpdk_port::port_queues() const
 {
     std::uint16_t mtu = 0;
     if (int result = rte_eth_dev_get_mtu(id_, &mtu); result != 0) // without the MTU no frame can be refused as too long
         fail_to_open(device_, "reading the device's MTU", result);
-    dpdk::wire wire{.port = id_,
-                    .queue = 0,
-                    .mtu = mtu_behind(*interface_, mtu, most_mtu_),
-                    .most_mtu = most_mtu_,
-                    .file = file_.get(),
-                    .dump = dump_.get(),
-                    .shared = shared_.get(),
-                    .copies = pools_.copies(),
-                    .bounces = !dma_ && zero_copy_,
-                    .empty_bursts = dma_ && driver_ == polls_in_bursts,
-                    .timestamp_offset = -1,
-                    .timestamp_flag = 0};
-    if (shared_)
-        wire.first_queue_number = shared_->first_queue();
+    port_queue queue{.port = id_,
+                     .queue = 0,
+                     .mtu = mtu_behind(*interface_, mtu, most_mtu_),
+                     .most_mtu = most_mtu_,
+                     .file = file_.get(),
+                     .dump = dump_.get(),
+                     .shared = shared_.get(),
+                     .copies = pools_.copies(),
+                     .bounces = !dma_ && zero_copy_,
+                     .empty_bursts = dma_ && driver_ == polls_in_bursts,
+                     .timestamp_offset = -1,
+                     .timestamp_flag = 0};
     if (sends_on_time_)
-        rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag);
-    std::vector<dpdk::wire> wires;
-    for (; wire.queue < queue_count_; ++wire.queue) {
-        wire.ring = wire.queue < packet_rings_.size() ? packet_rings_[wire.queue].get() : nullptr;
-        wires.push_back(wire);
+        rte_mbuf_dyn_tx_timestamp_register(&queue.timestamp_offset, &queue.timestamp_flag);
+    std::vector<port_queue> queues;
+    for (; queue.queue < queue_count_; ++queue.queue) {
+        queue.ring = queue.queue < packet_rings_.size() ? packet_rings_[queue.queue].get() : nullptr;
+        queues.push_back(queue);
     }
-    return wires;
+    return queues;
 }
 
 std::uint32_t dpdk_port::cut_bytes() const noexcept

@@ -17,9 +17,9 @@
 #include "dpdk/packet_ring.hpp"
 #include "dpdk/packet_sockets.hpp"
 #include "dpdk/port_claim.hpp"
+#include "dpdk/port_queue.hpp"
 #include "dpdk/port_spec.hpp"
 #include "dpdk/shared_wire.hpp"
-#include "dpdk/wire.hpp"
 #include "dpdk/xdp_objects.hpp"
 #include "weftio/options.hpp"
 
@@ -58,7 +58,7 @@ class dpdk_port {
     /// The wire in shared memory; nullptr for other ports.
     dpdk::shared_wire* shared() const noexcept { return shared_.get(); }
     /// For each port queue, what a send queue needs to know of it.
-    std::vector<wire> wires() const;
+    std::vector<port_queue> port_queues() const;
     /// Whether the device can read frames where they lie, once their memory is mapped for it.
     bool zero_copy() const noexcept { return zero_copy_; }
     /// Whether the driver passes everything on to drivers of other devices.

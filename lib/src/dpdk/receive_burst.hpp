@@ -5,12 +5,12 @@
 
 #include <cstdint>
 
-#include "dpdk/wire.hpp"
+#include "dpdk/port_queue.hpp"
 
 namespace weftio::dpdk {
 
-/// wire::take(), in line where a driver brings the packets.
-inline std::uint16_t receive_burst(const wire& from, rte_mbuf** packets, std::uint16_t most) noexcept
+/// port_queue::take(), in line where a driver brings the packets.
+inline std::uint16_t receive_burst(const port_queue& from, rte_mbuf** packets, std::uint16_t most) noexcept
 {
     if (from.shared || from.dump) [[unlikely]]
         return from.take(packets, most);

@@ -12,9 +12,7 @@ using outcome = wires::member::outcome;
 
 shared_wire::shared_wire(std::string_view spec, const std::string& name, const wires::loss& lost)
     : member_(fmt::format("port {}", spec), name), loss_(lost)
-{
-    member_.tell_queues(first_queue(), wire::queue_numbers);
-}
+{}
 
 shared_wire::~shared_wire()
 {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "dpdk/wire.hpp"
+#include "dpdk/port_queue.hpp"
 #include "wires/loss.hpp"
 #include "wires/member.hpp"
 
@@ -34,11 +34,6 @@ class shared_wire {
 
     wires::member& member() noexcept { return member_; }
     const wires::member& member() const noexcept { return member_; }
-    /// The first of the numbers of this port's queue pairs, which no other member has.
-    std::uint32_t first_queue() const noexcept
-    {
-        return wire::least_queue_number + member_.slot() * wire::queue_numbers;
-    }
     /// Frames that were lost on purpose. Any thread.
     std::uint64_t lost() const noexcept { return lost_.value(); }
     /// Frames that came and were not received: longer than an mbuf, for an earlier member of the slot, or in a lane

@@ -22,12 +22,13 @@ class port_claimant final : public nic::soft::packet_claimant {
         ++asked;
         return headers.destination_port == udp_port_;
     }
-    void take(rte_mbuf& mbuf, const net::packet_headers& headers) override
+    bool take(rte_mbuf& mbuf, const net::packet_headers& headers) override
     {
         EXPECT_EQ(
             net::parse({rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len}, std::nullopt).destination_port,
             headers.destination_port);
         ++taken;
+        return false;
     }
 
     mutable unsigned asked = 0;

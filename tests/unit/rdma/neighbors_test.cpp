@@ -236,7 +236,7 @@ TEST_P(OwnAddress, LearnsNothingUnasked)
     const auto own = add(1, b);
     answers_to(answer(frame_from(mac_a, vlan_tci), {.asks = true, .mac = mac_b, .source = b, .target = a}));
     EXPECT_EQ(software_nic(ports.get(1)).rdma().claimed.value(), 0u);
-    EXPECT_EQ(software_nic(ports.get(1)).rdma().addresses().answer_to(b, a), std::nullopt);
+    EXPECT_EQ(software_nic(ports.get(1)).engines().directory().addresses().answer_to(b, a), std::nullopt);
 }
 
 TEST_P(OwnAddress, IsGivenOnce)
@@ -257,7 +257,7 @@ TEST(OwnAddress, OfNobodyIsAskedForThreeTimes)
     const std::vector<frame> asked = ports.take(1);
     ASSERT_EQ(asked.size(), 3u);
     EXPECT_EQ(asked[2], question(frame_from(mac_a), ipv4(1), ipv4(2)));
-    EXPECT_EQ(software_nic(ports.get(0)).rdma().addresses().answer_to(ipv4(1), ipv4(2)), std::nullopt);
+    EXPECT_EQ(software_nic(ports.get(0)).engines().directory().addresses().answer_to(ipv4(1), ipv4(2)), std::nullopt);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -46,21 +47,25 @@ constexpr unsigned wire_copies = 4095;
 /// One end of the wire. It must end before the DPDK port does, because the next port reuses its number and callbacks.
 class seen_wire {
  public:
-    void begin(std::uint16_t port, rte_mempool* copies)
+    void begin(std::uint16_t port, std::uint16_t queues, rte_mempool* copies)
     {
         port_ = port;
-        sends_ = rte_eth_add_tx_callback(port, 0, put_on_wire, copies);
-        receives_ = rte_eth_add_rx_callback(port, 0, take_from_wire, nullptr);
+        for (std::uint16_t queue = 0; queue < queues; ++queue) {
+            sends_.push_back(rte_eth_add_tx_callback(port, queue, put_on_wire, copies));
+            receives_.push_back(rte_eth_add_rx_callback(port, queue, take_from_wire, nullptr));
+        }
     }
     void end()
     {
-        rte_eth_remove_tx_callback(port_, 0, sends_);
-        rte_eth_remove_rx_callback(port_, 0, receives_);
+        for (std::uint16_t queue = 0; queue < sends_.size(); ++queue) {
+            rte_eth_remove_tx_callback(port_, queue, sends_[queue]);
+            rte_eth_remove_rx_callback(port_, queue, receives_[queue]);
+        }
     }
 
  private:
     std::uint16_t port_ = 0;
-    const rte_eth_rxtx_callback *sends_ = nullptr, *receives_ = nullptr;
+    std::vector<const rte_eth_rxtx_callback*> sends_, receives_;
 };
 
 #else
@@ -68,7 +73,7 @@ class seen_wire {
 constexpr unsigned wire_copies = 0;
 
 struct seen_wire {
-    void begin(std::uint16_t, rte_mempool*) {}
+    void begin(std::uint16_t, std::uint16_t, rte_mempool*) {}
     void end() {}
 };
 

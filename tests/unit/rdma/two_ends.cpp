@@ -1,5 +1,6 @@
 #include "two_ends.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 
@@ -26,21 +27,26 @@ std::string fresh_name()
 
 } // namespace
 
-wired_ports::wired_ports(engine_mode mode, bool rdma_by_packet) : name_(fresh_name())
+wired_ports::wired_ports(engine_mode mode, bool rdma_by_packet, unsigned engines) : name_(fresh_name())
 {
     dpdk::start_environment(false, {});
     pool_ = rte_pktmbuf_pool_create(name_.c_str(), pool_mbufs, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
     for (unsigned to = 0; to < 2; ++to)
-        wires_[to] = rte_ring_create(fmt::format("{}_{}", name_, to).c_str(), wire_frames, SOCKET_ID_ANY, 0);
-    if (!pool_ || !wires_[0] || !wires_[1])
+        for (unsigned engine = 0; engine < engines; ++engine)
+            wires_[to].push_back(
+                rte_ring_create(fmt::format("{}_{}_{}", name_, to, engine).c_str(), wire_frames, SOCKET_ID_ANY, 0));
+    if (!pool_ || !wires_[0].back() || !wires_[1].back())
         throw std::runtime_error("no rings");
     for (unsigned number = 0; number < 2; ++number) {
         const std::string name = fmt::format("{}{}", name_, number == 0 ? 'a' : 'b');
-        const int id = rte_eth_from_rings(name.c_str(), &wires_[number], 1, &wires_[1 - number], 1, 0);
+        std::vector<rte_ring*> sends = wires_[1 - number];
+        std::rotate(sends.begin(), sends.begin() + 1, sends.end());
+        const int id = rte_eth_from_rings(name.c_str(), wires_[number].data(), engines, sends.data(), engines, 0);
         if (id < 0)
             throw std::runtime_error("no DPDK port on rings");
-        ports_[number] = port::open("net_ring_" + name, {.mode = mode, .rdma_by_packet = rdma_by_packet});
-        seen_[number].begin(static_cast<std::uint16_t>(id), pool_);
+        ports_[number] =
+            port::open("net_ring_" + name, {.mode = mode, .engines = engines, .rdma_by_packet = rdma_by_packet});
+        seen_[number].begin(static_cast<std::uint16_t>(id), static_cast<std::uint16_t>(engines), pool_);
     }
 }
 
@@ -54,8 +60,9 @@ wired_ports::~wired_ports()
         rte_eal_hotplug_remove("vdev", fmt::format("net_ring_{}{}", name_, number == 0 ? 'a' : 'b').c_str());
     }
     EXPECT_EQ(rte_mempool_avail_count(pool_), pool_mbufs) << "mbufs have leaked";
-    for (rte_ring* wire : wires_)
-        rte_ring_free(wire);
+    for (const std::vector<rte_ring*>& wires : wires_)
+        for (rte_ring* wire : wires)
+            rte_ring_free(wire);
     rte_mempool_free(pool_);
 }
 
@@ -64,19 +71,20 @@ void wired_ports::send_to(unsigned number, const std::vector<std::uint8_t>& fram
     rte_mbuf* const mbuf = rte_pktmbuf_alloc(pool_);
     ASSERT_NE(mbuf, nullptr);
     std::memcpy(rte_pktmbuf_append(mbuf, static_cast<std::uint16_t>(frame.size())), frame.data(), frame.size());
-    ASSERT_EQ(rte_ring_enqueue(wires_[number], mbuf), 0);
+    ASSERT_EQ(rte_ring_enqueue(wires_[number][0], mbuf), 0);
 }
 
 std::vector<std::vector<std::uint8_t>> wired_ports::take(unsigned number) const
 {
     std::vector<std::vector<std::uint8_t>> all;
     void* each = nullptr;
-    while (rte_ring_dequeue(wires_[number], &each) == 0) {
-        auto* const mbuf = static_cast<rte_mbuf*>(each);
-        const auto* const data = rte_pktmbuf_mtod(mbuf, const std::uint8_t*);
-        all.emplace_back(data, data + mbuf->data_len);
-        rte_pktmbuf_free(mbuf);
-    }
+    for (rte_ring* wire : wires_[number])
+        while (rte_ring_dequeue(wire, &each) == 0) {
+            auto* const mbuf = static_cast<rte_mbuf*>(each);
+            const auto* const data = rte_pktmbuf_mtod(mbuf, const std::uint8_t*);
+            all.emplace_back(data, data + mbuf->data_len);
+            rte_pktmbuf_free(mbuf);
+        }
     return all;
 }
 

@@ -24,10 +24,12 @@ struct rte_ring;
 
 namespace weftio::test {
 
-/// Two DPDK ports; each receives the frames that the other sends. In inline mode only turn() runs the engines.
+/// Two DPDK ports; each receives the frames that the other sends. In inline mode only turn() runs the engines. With
+/// several engines, what an engine sends arrives at the next engine of the other port, as with an RSS that is wrong for
+/// every queue pair.
 class wired_ports {
  public:
-    explicit wired_ports(engine_mode mode, bool rdma_by_packet = false);
+    explicit wired_ports(engine_mode mode, bool rdma_by_packet = false, unsigned engines = 1);
     wired_ports(const wired_ports&) = delete;
     wired_ports& operator=(const wired_ports&) = delete;
     ~wired_ports();
@@ -42,21 +44,26 @@ class wired_ports {
  private:
     std::string name_;
     rte_mempool* pool_;
-    std::array<rte_ring*, 2> wires_{}; ///< wires_[n] carries frames to port n
+    std::array<std::vector<rte_ring*>, 2> wires_; ///< wires_[n][e] carries frames to engine e of port n
     std::array<std::optional<port>, 2> ports_;
     std::array<seen_wire, 2> seen_;
 };
 
 /// The ports of the ends.
 struct ends_at {
-    ends_at(bool at_one_port, bool by_packet = false) : one_port(at_one_port), packets(by_packet) {}
-    bool one_port; ///< both at the first port
-    bool packets;  ///< port_options::rdma_by_packet
+    ends_at(bool at_one_port, bool by_packet = false, unsigned engines_of_a_port = 1)
+        : one_port(at_one_port), packets(by_packet), engines(engines_of_a_port)
+    {}
+    bool one_port;    ///< both at the first port; at different engines, if it has several
+    bool packets;     ///< port_options::rdma_by_packet
+    unsigned engines; ///< of each port
 };
-inline const std::array<ends_at, 3> all_ends{ends_at(false), ends_at(true), ends_at(true, true)};
+inline const std::array<ends_at, 5> all_ends{ends_at(false), ends_at(true), ends_at(true, true),
+                                             ends_at(false, false, 2), ends_at(true, false, 2)};
 inline std::string name_of(const ends_at& where)
 {
-    return where.packets ? "OnePortByPacket" : where.one_port ? "OnePort" : "TwoPorts";
+    const std::string name = where.packets ? "OnePortByPacket" : where.one_port ? "OnePort" : "TwoPorts";
+    return where.engines == 1 ? name : name + "OfSeveralEngines";
 }
 
 class two_ends {
@@ -65,11 +72,12 @@ class two_ends {
 
     explicit two_ends(ends_at where, std::uint32_t depth = 64, std::uint32_t receive_depth = 64,
                       engine_mode mode = engine_mode::inline_worker, rdma_service service = rdma_service::reliable)
-        : ports(mode, where.packets), places{0, where.one_port ? 0u : 1u}
+        : ports(mode, where.packets, where.engines), places{0, where.one_port ? 0u : 1u}
     {
         for (unsigned end = 0; end < 2; ++end) {
             memories[end].emplace(at(end), cpu, memory_bytes, region_options{.rights = all_rights});
             queues[end] = std::make_unique<fake_pair>(at(end), depth, receive_depth, protection_domain{}, service);
+            homes[end] = queues[end]->nic().dump().engine;
         }
     }
 
@@ -119,13 +127,15 @@ class two_ends {
     }
     fake_pair& queue(unsigned end) { return *queues[end]; }
     end_memory& memory(unsigned end) { return *memories[end]; }
-    nic::soft::rdma_unit& unit(unsigned end) { return software_nic(at(end)).rdma(); }
+    /// The engine of the queue pair, and its unit. The queue pair may be closed.
+    unsigned engine(unsigned end) const { return homes[end]; }
+    nic::soft::rdma_unit& unit(unsigned end) { return software_nic(at(end)).rdma(engine(end)); }
 
     bool ipv6 = false;
     std::uint8_t timeout = nic::rdma_connection().timeout;
     wired_ports ports;
     device cpu = device::open("cpu");
-    std::array<unsigned, 2> places;
+    std::array<unsigned, 2> places, homes{};
     std::array<std::optional<end_memory>, 2> memories;
     std::array<std::unique_ptr<fake_pair>, 2> queues;
 };
@@ -143,7 +153,8 @@ inline void expect_conserved(const nic::soft::rdma_unit& unit)
     EXPECT_EQ(unit.claimed.value(), unit.neighbor.value() + unit.delivered.value() + unit.malformed.value() +
                                         unit.wrong_ip_checksum.value() + unit.wrong_udp_checksum.value() +
                                         unit.rx_icrc_encapsulated.value() + unit.for_nobody.value() +
-                                        unit.not_from_peer.value() + unit.other_mac.value() + unit.congestion.value());
+                                        unit.not_from_peer.value() + unit.other_mac.value() + unit.congestion.value() +
+                                        unit.inbox_full.value());
 }
 
 } // namespace weftio::test

@@ -52,7 +52,7 @@ class GoneFrames : public testing::TestWithParam<leaving> {
         weftio_dev_eth_txq_push(neighbor.handle());
         EXPECT_EQ(port.send_all(), numbered_run(7, 1));
     }
-    rte_mempool* software_copies() const { return software_nic(port.get()).device().wires().front().copies; }
+    rte_mempool* software_copies() const { return software_nic(port.get()).device().port_queues().front().copies; }
 
     device cpu = device::open("cpu");
     sending_port port;

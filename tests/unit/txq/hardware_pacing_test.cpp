@@ -18,10 +18,10 @@ class HardwarePacing : public testing::Test {
 
     HardwarePacing()
     {
-        wire.port = software_nic(port.get()).device().id();
-        wire.mtu = 1500;
-        wire.copies = nullptr;
-        EXPECT_EQ(rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag), 0);
+        port_queue.port = software_nic(port.get()).device().id();
+        port_queue.mtu = 1500;
+        port_queue.copies = nullptr;
+        EXPECT_EQ(rte_mbuf_dyn_tx_timestamp_register(&port_queue.timestamp_offset, &port_queue.timestamp_flag), 0);
         completion.publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
         txq.queue.ring = {.segments = words.data(),
                           .mask = depth - 1,
@@ -37,7 +37,7 @@ class HardwarePacing : public testing::Test {
                           .completed = 0,
                           .lock = 0};
         txq.queue.control = &kernel_control;
-        sender.emplace(wire, software_nic(port.get()).keys(), pool);
+        sender.emplace(port_queue, software_nic(port.get()).keys(), pool);
         txq.queue.ring.queue = 1;
         sender->add(1, {.entries = {.words = words.data(), .depth = depth, .queue = 0},
                         .dbrec = &dbrec,
@@ -61,8 +61,9 @@ class HardwarePacing : public testing::Test {
         }
         std::vector<std::uint64_t> stamps;
         while (rte_mbuf* mbuf = port.take_mbuf()) {
-            bool stamped = (mbuf->ol_flags & wire.timestamp_flag) != 0;
-            stamps.push_back(stamped ? *RTE_MBUF_DYNFIELD(mbuf, wire.timestamp_offset, rte_mbuf_timestamp_t*) : 0);
+            bool stamped = (mbuf->ol_flags & port_queue.timestamp_flag) != 0;
+            stamps.push_back(stamped ? *RTE_MBUF_DYNFIELD(mbuf, port_queue.timestamp_offset, rte_mbuf_timestamp_t*)
+                                     : 0);
             rte_pktmbuf_free(mbuf);
         }
         sender->turn({.entries = 32, .busy = false});
@@ -73,7 +74,7 @@ class HardwarePacing : public testing::Test {
     nic::soft::send_pool pool;
     sending_port port;
     numbered_buffers frames{port.get(), cpu, 64};
-    dpdk::wire wire;
+    dpdk::port_queue port_queue;
     alignas(64) std::array<std::uint32_t, depth * 16> words{};
     std::array<std::uint32_t, depth / 32> filled{};
     std::uint32_t dbrec = 0;

@@ -6,25 +6,28 @@
 
 namespace weftio::nic::soft {
 
-engines::engine_units::engine_units(const engine_supplies::port_queue& queue, const engine_supplies& supplies,
-                                    const keys::nic_keys& keys, send_pool& pool, bool rdma_by_packet,
-                                    const std::string& name)
-    : sender(queue.wire, keys, pool), receiver(queue.wire, queue.pool, supplies.hold, supplies.capture),
-      rdma(queue.wire, keys, receiver, rdma_by_packet),
-      link(queue.wire.port, supplies.interface, name, {&sender, &receiver, &rdma})
+engines::engine_units::engine_units(const engine_supplies::engine_queue& queue, const engine_supplies& supplies,
+                                    const keys::nic_keys& keys, send_pool& pool, roce_directory& directory,
+                                    bool rdma_by_packet, const std::string& name)
+    : sender(queue.port_queue, keys, pool), receiver(queue.port_queue, queue.pool, supplies.hold, supplies.capture),
+      rdma(queue.port_queue, keys, receiver, directory, rdma_by_packet),
+      link(queue.port_queue.port, supplies.interface, name, {&sender, &receiver, &rdma})
 {}
 
 engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, send_pool& pool,
                  const port_options& options)
+    : directory_(supplies.slot)
 {
     auto name_of = [&](std::size_t number) {
         return number == 0 ? supplies.name : fmt::format("{}.{}", supplies.name, number);
     };
-    for (const engine_supplies::port_queue& queue : supplies.queues)
-        units_.emplace_back(queue, supplies, keys, pool, options.rdma_by_packet, name_of(units_.size()));
+    for (const engine_supplies::engine_queue& queue : supplies.queues)
+        units_.emplace_back(queue, supplies, keys, pool, directory_, options.rdma_by_packet, name_of(units_.size()));
     if (units_.size() > 1)
-        for (engine_units& units : units_)
+        for (engine_units& units : units_) {
             units.receiver.open_inbox();
+            units.rdma.open_inbox();
+        }
     port_options each = options;
     for (engine_units& units : units_) {
         engines_.emplace_back(

@@ -28,15 +28,16 @@ using home = std::atomic<unsigned>;
 
 /// What a port passes to the engines that it makes.
 struct engine_supplies {
-    struct port_queue {
-        dpdk::wire wire;
+    struct engine_queue {
+        dpdk::port_queue port_queue;
         slot_pool* pool = nullptr; ///< pool from which the driver takes slots; nullptr: it takes none
     };
-    std::vector<port_queue> queues; ///< one port queue for each engine
+    std::vector<engine_queue> queues; ///< one port queue for each engine
     /// A packet waits when its queue is full, instead of being dropped.
     bool hold = false;
     /// Capture file behind the port; empty when there is none.
     std::string capture;
+    unsigned slot = 0;     ///< of the port on its wire; 0 without one
     std::string interface; ///< network interface behind the port; empty: there is none (see port_watch)
     std::string name;
 };
@@ -65,6 +66,8 @@ class engines final : core::moving {
     {
         return units_[engine].completions;
     } ///< between two turns only
+    /// Who receives RoCE packets. It changes between two turns of all engines only.
+    roce_directory& directory() noexcept { return directory_; }
     bool have_threads() const noexcept { return engines_.front().has_thread(); }
     bool stand_still() noexcept override;
     /// Inline mode: runs one turn of each engine. Returns how much they moved.
@@ -141,8 +144,9 @@ class engines final : core::moving {
  private:
     /// The units of one engine.
     struct engine_units {
-        engine_units(const engine_supplies::port_queue& queue, const engine_supplies& supplies,
-                     const keys::nic_keys& keys, send_pool& pool, bool rdma_by_packet, const std::string& name);
+        engine_units(const engine_supplies::engine_queue& queue, const engine_supplies& supplies,
+                     const keys::nic_keys& keys, send_pool& pool, roce_directory& directory, bool rdma_by_packet,
+                     const std::string& name);
 
         nic::soft::sender sender;
         nic::soft::receiver receiver;
@@ -154,6 +158,7 @@ class engines final : core::moving {
     void carry_out_from(unsigned first, const std::function<void()>& change);
     void last_turns();
 
+    roce_directory directory_;
     std::deque<engine_units> units_;
     std::mutex everyone_;                   ///< held while all engines stand between two turns
     std::deque<nic::soft::engine> engines_; ///< destroyed before units_: each may have packets for any of them

@@ -1,4 +1,4 @@
-// A completion queue of the software NIC.
+// A completion queue of the software NIC. All are at the first engine of their port.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,6 @@ namespace weftio::nic::soft {
 
 class soft_completion_queue final : public completion_queue, at_port {
  public:
-    /// @pre the port has one engine
     /// @throws weftio::error errc::not_reachable the CPU cannot access the memory; errc::out_of_memory
     soft_completion_queue(std::shared_ptr<soft_port> port, const completion_memory& memory);
     soft_completion_queue(const soft_completion_queue&) = delete;

@@ -29,11 +29,11 @@ bool holds_when_full(const dpdk::port_spec& parsed, const port_options& options)
     return options.hold_when_full == port_options::hold::on;
 }
 
-std::vector<engine_supplies::port_queue> queues(const dpdk::dpdk_port& device, const slot_pools& slots)
+std::vector<engine_supplies::engine_queue> queues(const dpdk::dpdk_port& device, const slot_pools& slots)
 {
-    std::vector<engine_supplies::port_queue> queues;
-    for (const dpdk::wire& wire : device.wires())
-        queues.push_back({wire, slots.of_queue(wire.queue)});
+    std::vector<engine_supplies::engine_queue> queues;
+    for (const dpdk::port_queue& each : device.port_queues())
+        queues.push_back({each, slots.of_queue(each.queue)});
     return queues;
 }
 
@@ -46,10 +46,13 @@ soft_port::soft_port(std::string spec, const dpdk::port_spec& parsed, const port
       device_(spec_, parsed, options, slots_), engines_({.queues = queues(device_, slots_),
                                                          .hold = holds_when_full(parsed, options),
                                                          .capture = parsed.capture,
+                                                         .slot = slot(),
                                                          .interface = parsed.interface,
                                                          .name = "weftio/" + std::to_string(device_.id())},
                                                         keys_, send_pool_, options)
 {
+    if (dpdk::shared_wire* const shared = device_.shared())
+        shared->member().tell_queues(engines_.directory().first(), roce_directory::numbers);
     dpdk::free_returned_leftovers();
 }
 
@@ -99,12 +102,6 @@ void soft_port::require_rdma(std::string_view who) const
                     fmt::format("weftio: {}: port {} reads a capture and cannot send, but a connection needs both "
                                 "directions; open another port, such as loopback or iface:NAME",
                                 who, spec_));
-    if (engine_count() != 1)
-        throw error(
-            errc::not_supported,
-            fmt::format(
-                "weftio: {}: port {} has {} engines, but queue pairs need a port with one; open it with .engines = 1",
-                who, spec_, engine_count()));
 }
 
 std::shared_ptr<rdma_queue> soft_port::make_rdma_queue(const rdma_rings& rings, rdma_service service)
@@ -130,7 +127,8 @@ void soft_port::announce_first_address() noexcept
     if (!shared)
         return;
     std::optional<wires::gid> first;
-    rdma().addresses().for_each([&](const rdma_own_address& own) { first = first.value_or(own.address); });
+    engines_.directory().addresses().for_each(
+        [&](const rdma_own_address& own) { first = first.value_or(own.address); });
     shared->member().tell_address(first.value_or(wires::gid{}));
 }
 

@@ -61,8 +61,8 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     nic::soft::sender& sender(unsigned engine = 0) noexcept
     {
         return engines_.sender(engine);
-    }                                                       ///< between two turns only
-    rdma_unit& rdma() noexcept { return engines_.rdma(0); } ///< between two turns only
+    }                                                                               ///< between two turns only
+    rdma_unit& rdma(unsigned engine = 0) noexcept { return engines_.rdma(engine); } ///< between two turns only
     keys::nic_keys& keys() noexcept { return keys_; }
     nic::soft::offloads& offloads() noexcept { return offloads_; }
     doorbell_pages& doorbells() noexcept { return doorbells_; }
@@ -77,7 +77,8 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     /// until the frames have come back, and the log says so. For memory that the CPU cannot access, waits at most as
     /// long for the copies that copy engines have started, and then frees it.
     void let_go(frame_memory_list memory) noexcept;
-    /// Announces the port's first own address to the members of its wire, if it is on one. Call it between two turns.
+    /// Announces the port's first own address to the members of its wire, if it is on one. Call it between two turns of
+    /// all engines.
     void announce_first_address() noexcept;
     /// Checks whether another member of the port's wire, if it is on one, has announced this address.
     /// @param below  only members with lower slots count  @throws weftio::error errc::in_use

@@ -10,10 +10,10 @@ soft_rdma_address::soft_rdma_address(std::shared_ptr<soft_port> port, const rdma
     : port_(std::move(port)), own_(own)
 {
     port_->require_nobody_has(own_.address, wires::most_members);
-    port_->engine().between_turns([&] {
-        port_->rdma().add_address(own_);
-        if (own_.trace)
-            port_->rdma().trace_packets();
+    port_->engines().between_all_turns([&] {
+        port_->engines().directory().add_address(own_);
+        for (unsigned engine = 0; own_.trace && engine != port_->engine_count(); ++engine)
+            port_->rdma(engine).trace_packets();
         port_->announce_first_address();
     });
     try { // if two processes have checked at the same time, the one with the lower slot keeps the address
@@ -32,8 +32,8 @@ soft_rdma_address::~soft_rdma_address()
 void soft_rdma_address::remove()
 {
     if (port_->may_end())
-        port_->engine().between_turns([&] {
-            port_->rdma().remove_address(own_.address);
+        port_->engines().between_all_turns([&] {
+            port_->engines().directory().remove_address(own_.address);
             port_->announce_first_address();
         });
 }
@@ -44,13 +44,13 @@ class soft_rdma_address::open_question {
     open_question(soft_port& port, const net::roce_gid& from, const net::roce_gid& target)
         : port_(port), from_(from), target_(target)
     {
-        port_.engine().between_turns([&] { port_.rdma().addresses().open(from_, target_); });
+        port_.engines().between_all_turns([&] { all().open(from_, target_); });
     }
     open_question(const open_question&) = delete;
     open_question& operator=(const open_question&) = delete;
     ~open_question()
     {
-        port_.engine().between_turns([&] { port_.rdma().addresses().close(from_, target_); });
+        port_.engines().between_all_turns([&] { all().close(from_, target_); });
     }
 
     void ask()
@@ -61,10 +61,13 @@ class soft_rdma_address::open_question {
     {
         if (port_.is_inline())
             port_.turn();
-        return port_.engine().between_turns([&] { return port_.rdma().addresses().answer_to(from_, target_); });
+        return port_.engine().between_turns([&] { return all().answer_to(from_, target_); });
     }
 
  private:
+    /// Its engine is the first one, see roce_directory::neighbors_unit().
+    neighbors& all() const noexcept { return port_.engines().directory().addresses(); }
+
     soft_port& port_;
     const net::roce_gid from_, target_;
 };
@@ -86,7 +89,7 @@ std::optional<net::mac_address> soft_rdma_address::resolve(const net::roce_gid& 
 {
     constexpr int tries = 3; // RFC 4861: MAX_MULTICAST_SOLICIT
     std::optional<net::mac_address> mac =
-        port_->engine().between_turns([&] { return port_->rdma().addresses().own_mac(peer); });
+        port_->engine().between_turns([&] { return port_->engines().directory().addresses().own_mac(peer); });
     open_question question(*port_, own_.address, peer);
     for (int tried = 0; !mac && tried != tries && !port_->gone(); ++tried)
         mac = ask_once(question);

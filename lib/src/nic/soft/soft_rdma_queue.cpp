@@ -13,9 +13,12 @@ soft_rdma_queue::soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rin
     : soft_executed_queue("rdma_queue", std::move(port), rings.send), receive_(rings.receive)
 {
     const pair_rings first = cpu_rings(rings);
-    between_turns([&] {
-        number_ = port_->rdma().add(first, service);
-        queue_ = port_->rdma().find(number_);
+    const bool has_completion_queue = first.send.completions.ring || first.receive.target.ring;
+    between_all_turns([&] {
+        if (!has_completion_queue)
+            home_ = port_->engines().directory().emptiest();
+        number_ = unit().add(first, service);
+        queue_ = unit().find(number_);
     });
 }
 
@@ -54,9 +57,9 @@ void soft_rdma_queue::restart(const rdma_rings& rings)
 {
     const std::scoped_lock one_at_a_time(changing_);
     const pair_rings next = cpu_rings(rings);
-    between_turns([&] {
+    between_all_turns([&] {
         queue_->stop();
-        port_->rdma().restart(number_, next);
+        unit().restart(number_, next);
         ring_ = rings.send;
         receive_ = rings.receive;
         ++ring_number_;
@@ -66,7 +69,7 @@ void soft_rdma_queue::restart(const rdma_rings& rings)
 void soft_rdma_queue::modify(rdma_state to, const rdma_connection& how)
 {
     const pair_rings rings = cpu_rings({.send = ring_, .receive = receive_});
-    between_turns([&] { port_->rdma().modify(number_, to, how, rings); });
+    between_all_turns([&] { unit().modify(number_, to, how, rings); });
 }
 
 rdma_queue::standing soft_rdma_queue::state() const
@@ -95,6 +98,7 @@ rdma_dump soft_rdma_queue::dump() const
 {
     rdma_dump all;
     between_turns([&] { all = queue_->dump(); });
+    all.engine = home_;
     return all;
 }
 
@@ -102,7 +106,7 @@ std::vector<std::uint8_t> soft_rdma_queue::trace(const std::string& comment) con
 {
     std::vector<std::uint8_t> file;
     between_turns([&] {
-        if (const packet_trace* const kept = port_->rdma().trace())
+        if (const packet_trace* const kept = unit().trace())
             file = kept->pcapng(comment);
     });
     return file;

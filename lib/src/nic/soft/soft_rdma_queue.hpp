@@ -10,9 +10,11 @@
 
 namespace weftio::nic::soft {
 
+/// It stays at one engine. With a completion queue, that is the first engine, as it is for all completion queues of the
+/// port; else it is the one that had the fewest queue pairs.
 class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, queue_pair> {
  public:
-    /// @pre the port has one engine, and can send
+    /// @pre the port can send
     /// @throws weftio::error errc::out_of_memory
     soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rings& rings, rdma_service service);
 
@@ -29,9 +31,10 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, qu
     std::vector<std::uint8_t> trace(const std::string& comment) const override;
 
  private:
+    rdma_unit& unit() const noexcept { return port_->rdma(home_); }
     std::string progress() const override;
     std::string words_of(const send_event& event) const override { return soft::words_of(event); }
-    void remove() noexcept override { port_->rdma().remove(number_); }
+    void remove() noexcept override { unit().remove(number_); }
 
     pair_rings cpu_rings(const rdma_rings& rings) const;
     completions_at cpu_target(const completion_target& target) const;

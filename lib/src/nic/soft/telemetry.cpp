@@ -26,23 +26,34 @@ struct all_ports {
     std::vector<soft_port*> ports;
 };
 
-/// Packets to and from queue pairs. Counters with a name of mlx5 or rxe count the same as there.
+constexpr std::pair<const char*, core::counter rdma_unit::*> rdma_results[] = {
+    {"rdma_received", &rdma_unit::claimed},
+    {"rdma_neighbor", &rdma_unit::neighbor},
+    {"rdma_delivered", &rdma_unit::delivered},
+    {"rdma_malformed", &rdma_unit::malformed},
+    {"rdma_wrong_ip_checksum", &rdma_unit::wrong_ip_checksum},
+    {"rdma_wrong_udp_checksum", &rdma_unit::wrong_udp_checksum},
+    {"rx_icrc_encapsulated", &rdma_unit::rx_icrc_encapsulated},
+    {"rdma_for_nobody", &rdma_unit::for_nobody},
+    {"rdma_not_from_peer", &rdma_unit::not_from_peer},
+    {"rdma_other_mac", &rdma_unit::other_mac},
+    {"rdma_congestion", &rdma_unit::congestion},
+    {"rdma_inbox_full", &rdma_unit::inbox_full},
+};
+
+/// Packets to and from queue pairs, of all engines. Counters with a name of mlx5 or rxe count the same as there.
 void fill_rdma_packets(soft_port& port, rte_tel_data* dict)
 {
-    const rdma_unit& unit = port.rdma();
-    put(dict, "rdma_received", unit.claimed.value());
-    put(dict, "rdma_neighbor", unit.neighbor.value());
-    put(dict, "rdma_delivered", unit.delivered.value());
-    put(dict, "rdma_malformed", unit.malformed.value());
-    put(dict, "rdma_wrong_ip_checksum", unit.wrong_ip_checksum.value());
-    put(dict, "rdma_wrong_udp_checksum", unit.wrong_udp_checksum.value());
-    put(dict, "rx_icrc_encapsulated", unit.rx_icrc_encapsulated.value());
-    put(dict, "rdma_for_nobody", unit.for_nobody.value());
-    put(dict, "rdma_not_from_peer", unit.not_from_peer.value());
-    put(dict, "rdma_other_mac", unit.other_mac.value());
-    put(dict, "rdma_congestion", unit.congestion.value());
-    put(dict, "rdma_sent", unit.sent().sent.value());
-    put(dict, "rdma_sent_bytes", unit.sent().sent_bytes.value());
+    const auto sum = [&](auto&& of) {
+        std::uint64_t all = 0;
+        for (unsigned engine = 0; engine != port.engine_count(); ++engine)
+            all += of(port.rdma(engine)).value();
+        return all;
+    };
+    for (const auto& [name, counter] : rdma_results)
+        put(dict, name, sum([which = counter](const rdma_unit& unit) -> auto& { return unit.*which; }));
+    put(dict, "rdma_sent", sum([](const rdma_unit& unit) -> auto& { return unit.sent().sent; }));
+    put(dict, "rdma_sent_bytes", sum([](const rdma_unit& unit) -> auto& { return unit.sent().sent_bytes; }));
 }
 
 void fill_port(soft_port& port, rte_tel_data* dict)
@@ -153,16 +164,16 @@ constexpr struct {
 
 void fill_rdma(soft_port& port, telemetry_page& page)
 {
-    port.engine().between_turns([&] {
-        const rdma_unit& unit = port.rdma();
-        for (std::uint32_t number = unit.first(); number <= unit.last(); ++number)
-            if (const queue_pair* queue = unit.find(number))
+    for (unsigned engine = 0; engine != port.engine_count(); ++engine)
+        port.engine(engine).between_turns([&] {
+            port.rdma(engine).for_each([&](std::uint32_t number, const queue_pair& queue) {
                 page.row(number, [&](rte_tel_data* inner) {
-                    const rdma_counters count = queue->counters();
+                    const rdma_counters count = queue.counters();
                     for (const auto& each : rdma_values)
                         put(inner, each.name, count.*each.value);
                 });
-    });
+            });
+        });
 }
 
 void fill_flows(soft_port& port, telemetry_page& page)

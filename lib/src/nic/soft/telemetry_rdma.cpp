@@ -22,6 +22,7 @@ void put_text(rte_tel_data* dict, const char* name, const std::string& text)
 void put_connection(rte_tel_data* dict, const rdma_dump& dump)
 {
     put(dict, "number", dump.number);
+    put(dict, "engine", dump.engine);
     put_text(dict, "state", to_string(dump.state));
     put(dict, "turns", dump.turns);
     put(dict, "connected", dump.connected);
@@ -76,13 +77,14 @@ void put_answers(rte_tel_data* dict, const rdma_dump& dump)
 bool fill_rdma_dump(soft_port& port, std::uint64_t number, rte_tel_data* dict)
 {
     rdma_dump dump;
-    const bool found = port.engine().between_turns([&] {
-        queue_pair* const queue = number != 0 && number <= port.rdma().last()
-                                      ? port.rdma().find(static_cast<std::uint32_t>(number))
-                                      : nullptr;
-        if (queue)
-            dump = queue->dump();
-        return queue != nullptr;
+    bool found = false;
+    port.engines().between_all_turns([&] {
+        for (unsigned engine = 0; engine != port.engine_count() && number <= UINT32_MAX; ++engine)
+            if (queue_pair* const queue = port.rdma(engine).find(static_cast<std::uint32_t>(number))) {
+                found = true;
+                dump = queue->dump();
+                dump.engine = engine;
+            }
     });
     if (!found)
         return false;

@@ -12,8 +12,9 @@
 
 namespace weftio::nic::soft {
 
-/// Called by the engine's thread only, in a turn or in a change between two turns. Learns only from answers to open
-/// questions, so other hosts cannot fill it.
+/// One for a port. All engines call claims() in their turns, and one engine take() and answer_to(). It changes in any
+/// other way only while every engine is between two turns. Learns only from answers to open questions, so other hosts
+/// cannot fill it.
 class neighbors {
  public:
     /// @throws weftio::error errc::in_use the port has the address already

@@ -1,6 +1,7 @@
 #include "nic/soft/rdma/queue_pair.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/clock.hpp"
 
@@ -39,7 +40,7 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 } // namespace
 
 queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner)
-    : front(to.path), responder(owner.service_, to, owner.memory_, owner.receives_, owner.port_.work)
+    : front(to.path), responder(owner.service_, to, owner.memory_, owner.receives_, owner.commons_.work)
 {
     set_path(to, owner.number());
 }
@@ -56,9 +57,9 @@ void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t q
     theirs = net::header_address_of(path.destination);
 }
 
-queue_pair::queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_port& port)
+queue_pair::queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_commons& commons)
     : service_(service), sends_(rings.send, keys), memory_(keys, rings.send.domain),
-      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), port_(port)
+      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), commons_(commons)
 {
     if (sends_.completes_each())
         rest(rings);
@@ -122,7 +123,7 @@ void queue_pair::allow_sending(const rdma_connection& how)
         add_requester(before_, *requester);
         next.send_psn = requester->next_psn();
     }
-    requester.emplace(service_, next, sends_, port_.work, sends_.next());
+    requester.emplace(service_, next, sends_, commons_.work, sends_.next());
     sends_.mend();
 }
 
@@ -141,10 +142,40 @@ bool queue_pair::is_partner_of(const queue_pair& other) const noexcept
     return connection_ && other.connection_ && address() == other.peer() && peer() == other.address();
 }
 
-bool queue_pair::receive(const net::roce_packet& packet)
+bool queue_pair::is_from_peer(const net::packet_headers& headers) const noexcept
+{
+    return connection_ && connection_->theirs.is(headers.l3, headers.source) &&
+           connection_->ours.is(headers.l3, headers.destination);
+}
+
+/// Whether the frame is addressed to this queue pair's MAC or to a group MAC. @pre connected()
+bool queue_pair::is_to_our_mac(std::span<const std::uint8_t> frame) const noexcept
+{
+    const std::array<std::uint8_t, 6>& ours = connection_->path.source_mac;
+    return std::memcmp(frame.data(), ours.data(), ours.size()) == 0 || (frame[0] & 1) != 0;
+}
+
+std::optional<claimed_address> queue_pair::claims() const noexcept
+{
+    if (!connection_)
+        return std::nullopt;
+    return claimed_address{.address = connection_->ours, .vlan = vlan()};
+}
+
+roce_verdict queue_pair::receive(const roce_arrival& arrival)
+{
+    if (!is_from_peer(arrival.headers))
+        return roce_verdict::not_from_peer;
+    if (!arrival.own && !is_to_our_mac(arrival.frame))
+        return roce_verdict::other_mac;
+    execute(arrival.packet);
+    return roce_verdict::delivered;
+}
+
+bool queue_pair::execute(const net::roce_packet& packet)
 {
     if (packet.borrowed && net::shape_of(packet.headers.bth.opcode).is_response())
-        port_.wake(number()); // entries may have ended; answer_partner() handles requests
+        commons_.queues.wake(number()); // entries may have ended; answer_partner() handles requests
     if (!net::shape_of(packet.headers.bth.opcode).is_response())
         return take_request(packet);
     return !connection_->requester || connection_->requester->receive(packet, core::utc_stamp_ns());
@@ -170,20 +201,20 @@ unsigned queue_pair::turn(std::uint32_t most)
     sends_.read_doorbell_record();
     if (sends_.completes_each() && state_ != rdma_state::reset && (sends_.overran() || receives_.overran()))
         sends_.overrun();
-    const roce::allowance allowed(std::min(most, packets_of_a_turn), port_.shares.bytes());
+    const roce::allowance allowed(std::min(most, packets_of_a_turn), commons_.shares.bytes());
     unsigned moved = 0;
     if (connection_ && peer_at_ == peer_at::own_port) {
-        own_sink sink(port_, partner_);
+        own_sink sink(commons_.unit, partner_);
         moved += exchange(sink, allowed);
     } else if (connection_) {
-        path_sink sink(port_.wire, connection_->front, peer_at_ == peer_at::own_port_by_packet);
+        path_sink sink(commons_.sender, connection_->front, peer_at_ == peer_at::own_port_by_packet);
         moved += exchange(sink, allowed);
     } else if (failed()) {
         flush_both();
     }
     moved += sends_.publish();
     const bool hurries = is_in_a_hurry();
-    port_.shares.count(moved != 0, hurries);
+    commons_.shares.count(moved != 0, hurries);
     has_much_ = moved != 0 && !hurries && connection_ && peer_at_ == peer_at::own_port;
     if (moved != 0 || !waits_for_peer())
         waited_ = 0;
@@ -221,11 +252,11 @@ unsigned queue_pair::answer_partner(roce::allowance most)
     if (!connection_)
         return 0;
     const bool had_failed = failed();
-    own_sink sink(port_, partner_);
+    own_sink sink(commons_.unit, partner_);
     const unsigned sent = connection_->responder.idle() ? 0 : connection_->responder.send(sink, most);
     end_when_broken();
     if (!connection_->responder.idle() || failed() != had_failed || (sends_.completes_each() && receives_.overran()))
-        port_.wake(number());
+        commons_.queues.wake(number());
     return sent;
 }
 
@@ -234,7 +265,7 @@ unsigned queue_pair::answer_partner(roce::allowance most)
 bool queue_pair::waits_for_peer() const noexcept
 {
     return connection_ && connection_->requester && !connection_->requester->idle() && !failed() &&
-           connection_->responder.idle() && !port_.wire.is_full() && !sends_.is_held();
+           connection_->responder.idle() && !commons_.sender.is_full() && !sends_.is_held();
 }
 
 std::uint64_t queue_pair::deadline_ns() const noexcept

@@ -3,18 +3,18 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "keys/key_table.hpp"
 #include "nic/rdma_backend.hpp"
-#include "nic/soft/rdma/pair_port.hpp"
+#include "nic/soft/rdma/pair_commons.hpp"
 #include "nic/soft/rdma/rdma_receives.hpp"
 #include "nic/soft/rdma/rdma_sends.hpp"
 #include "nic/soft/rdma/refusal_counts.hpp"
 #include "nic/soft/rdma/responder_failures.hpp"
+#include "nic/soft/rdma/roce_directory.hpp"
 #include "nic/soft/work/turn_taker.hpp"
 #include "roce/key_memory.hpp"
 #include "roce/requester.hpp"
@@ -26,7 +26,7 @@ namespace weftio::nic::soft {
 /// A queue pair with completion queues begins in RESET, and can be in SQE; any other begins in INIT. Entries wait until
 /// the queue pair is in RTS. A failure of one side ends the other, except in SQE: all entries of both rings are flushed.
 /// RC answers a refused request with a NAK.
-class queue_pair final : public turn_taker {
+class queue_pair final : public turn_taker, public roce_receiver {
  public:
     /// Most packets that one turn sends: so many answers, and so many requests.
     static constexpr std::uint32_t packets_of_a_turn = 64;
@@ -34,8 +34,8 @@ class queue_pair final : public turn_taker {
     /// expires or an entry is committed. It does not sleep earlier, because an answer is often close.
     static constexpr std::uint32_t turns_waiting = 64;
 
-    /// @param keys, port  must outlive this
-    queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_port& port);
+    /// @param keys, commons  must outlive this
+    queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_commons& commons);
 
     bool connected() const noexcept { return connection_.has_value(); }
     /// See nic::rdma_queue. @param rings  the present ones
@@ -43,21 +43,11 @@ class queue_pair final : public turn_taker {
     rdma_state state() const noexcept;
     /// Whether entries that began before SQD are still in flight.
     bool draining() const noexcept;
-    /// Whether a packet comes from the connected peer.
-    bool is_from_peer(const net::packet_headers& headers) const noexcept
-    {
-        return connection_ && connection_->theirs.is(headers.l3, headers.source) &&
-               connection_->ours.is(headers.l3, headers.destination);
-    }
-    /// Whether the frame is addressed to this queue pair's MAC or to a group MAC. @pre is_from_peer()
-    bool is_to_our_mac(std::span<const std::uint8_t> frame) const noexcept
-    {
-        const std::array<std::uint8_t, 6>& ours = connection_->path.source_mac;
-        return std::memcmp(frame.data(), ours.data(), ours.size()) == 0 || (frame[0] & 1) != 0;
-    }
-    /// Executes a packet of the peer. @pre is_from_peer() for its headers; its ICRC is right  @return false: not
-    /// executed, because its borrowed payload has gone
-    bool receive(const net::roce_packet& packet);
+    roce_verdict receive(const roce_arrival& arrival) override;
+    /// Its own address, once it is connected.
+    std::optional<claimed_address> claims() const noexcept override;
+    /// Executes a packet of the peer. @return false: not executed, because its borrowed payload has gone
+    bool execute(const net::roce_packet& packet);
 
     unsigned turn(std::uint32_t most) override;
     core::counter turns; ///< turns it has had
@@ -102,10 +92,10 @@ class queue_pair final : public turn_taker {
     /// Where the peer is.
     enum class peer_at : std::uint8_t {
         elsewhere,
-        own_port,          ///< packets do not pass the driver
-        own_port_by_packet ///< same port, but packets are built
+        own_port,          ///< same engine: no packets are built
+        own_port_by_packet ///< same port, but packets are built; they do not pass the driver
     };
-    /// @param partner  the peer's queue pair on this port; nullptr: there is none, or it is not connected to this one
+    /// @param partner  the peer's queue pair at this engine; nullptr: there is none, or it is not connected to this one
     void find_peer(peer_at where, queue_pair* partner) noexcept
     {
         peer_at_ = where;
@@ -125,6 +115,8 @@ class queue_pair final : public turn_taker {
         roce::responder responder;
     };
 
+    bool is_from_peer(const net::packet_headers& headers) const noexcept;
+    bool is_to_our_mac(std::span<const std::uint8_t> frame) const noexcept;
     void rest(const pair_rings& rings);
     void allow_sending(const rdma_connection& how);
     bool ends_sends_only() const noexcept;
@@ -148,7 +140,7 @@ class queue_pair final : public turn_taker {
     roce::key_memory memory_;
     rdma_receives receives_;
     responder_failures failures_;
-    pair_port& port_;
+    pair_commons& commons_;
     std::optional<connection> connection_;
     rdma_state state_ = rdma_state::init; ///< a failed queue pair is in ERR: see state()
     std::uint32_t waited_ = 0;            ///< consecutive turns in which only an answer could bring work

@@ -43,30 +43,39 @@ std::span<const std::uint8_t> begin_of(const rte_mbuf& mbuf)
 
 } // namespace
 
-rdma_unit::rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet)
-    : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet || wire.dump),
-      folder_(folder_of_traces()), queues_(wire.first_queue_number)
+rdma_unit::rdma_unit(const dpdk::port_queue& port_queue, const keys::nic_keys& keys, receiver& receiver,
+                     roce_directory& directory, bool by_packet)
+    : keys_(keys), receiver_(receiver), directory_(directory), by_packet_(by_packet || port_queue.dump),
+      folder_(folder_of_traces()), commons_(port_queue, directory.first(), *this)
 {
+    directory.add_unit(*this);
     if (!folder_.empty())
         trace_packets();
+}
+
+rdma_unit::~rdma_unit()
+{
+    if (inbox_)
+        inbox_->for_each([](const handed& packet) { rte_pktmbuf_free(packet.mbuf); });
 }
 
 /// Send step 2 for queue pairs. Idle ones cost the same as idle send queues: a few doorbell records are polled.
 unsigned rdma_unit::turn(const turn_budget& budget)
 {
-    if (queues_.empty()) {
-        wire.flush(); // answers to ARP and ND
-        return 0;
+    unsigned moved = inbox_ ? take_in() : 0;
+    if (commons_.queues.empty()) {
+        commons_.sender.flush(); // answers to ARP and ND
+        return moved;
     }
-    unsigned moved = take_own();
-    queues_.poll_for_work(budget.busy || moved != 0);
-    queues_.wake_those_due();
+    moved += take_own();
+    commons_.queues.poll_for_work(budget.busy || moved != 0);
+    commons_.queues.wake_those_due();
     moved += give_turns(std::min(budget.entries, share_));
-    wire.flush();
+    commons_.sender.flush();
     if (!folder_.empty())
         write_traces_of_failures();
     share_packets();
-    shares.next_turn(budget.moved_before > ours_before_, queues_.deferred());
+    commons_.shares.next_turn(budget.moved_before > ours_before_, commons_.queues.deferred());
     ours_before_ = moved + std::exchange(taken_, 0);
     return moved;
 }
@@ -75,29 +84,31 @@ unsigned rdma_unit::turn(const turn_budget& budget)
 /// time. All others have a turn each time.
 unsigned rdma_unit::give_turns(std::uint32_t most)
 {
-    queues_.defer(shares.are_short());
-    const std::uint32_t deferred = queues_.deferred();
-    unsigned moved = queues_.turn(most).moved;
-    if (shares.begin_deferred(deferred))
-        moved += queues_.turn_deferred(most);
-    return moved + (queues_.deferred() != 0); // a deferred queue pair is work
+    commons_.queues.defer(commons_.shares.are_short());
+    const std::uint32_t deferred = commons_.queues.deferred();
+    unsigned moved = commons_.queues.turn(most).moved;
+    if (commons_.shares.begin_deferred(deferred))
+        moved += commons_.queues.turn_deferred(most);
+    return moved + (commons_.queues.deferred() != 0); // a deferred queue pair is work
 }
 
 /// Queue pairs always have turns in the same order. When there was no room for all packets, each may send less, so that
 /// the first ones leave room for the others.
 void rdma_unit::share_packets() noexcept
 {
-    share_ = wire.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
+    share_ = commons_.sender.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
 }
 
-/// From now on, queue pairs of this port exchange real packets.
 void rdma_unit::trace_packets()
 {
     if (trace_)
         return;
     trace_ = std::make_unique<packet_trace>();
-    wire.trace_to(*trace_);
-    note_addresses();
+    commons_.sender.trace_to(*trace_);
+    for_each([this](std::uint32_t, queue_pair& queue) {
+        if (queue.connected())
+            find_peer_of(queue);
+    });
 }
 
 void rdma_unit::note(const rte_mbuf& mbuf) noexcept
@@ -109,23 +120,59 @@ void rdma_unit::note(const rte_mbuf& mbuf) noexcept
 /// For queue pairs that have failed in this turn. Their NAKs have been sent, so the trace contains them.
 void rdma_unit::write_traces_of_failures()
 {
-    for (std::uint32_t number = first(); number <= last(); ++number)
-        if (queue_pair* queue = find(number); queue && queue->take_failure())
-            write_trace_of_failure(*trace_, folder_, number, queue->dump().last_error);
+    for_each([this](std::uint32_t number, queue_pair& queue) {
+        if (queue.take_failure())
+            write_trace_of_failure(*trace_, folder_, number, queue.dump().last_error);
+    });
 }
 
-/// Takes packets between queue pairs of this port. They carry no ICRC.
+void rdma_unit::count(core::counter& result) noexcept
+{
+    claimed.add(1);
+    result.add(1);
+}
+
+/// Processes all packets that other engines have handed over when it is called.
+unsigned rdma_unit::take_in()
+{
+    std::array<handed, 32> packets;
+    const std::size_t all = inbox_->waiting();
+    for (std::size_t left = all, some = 0; left != 0; left -= some) {
+        some = inbox_->take(packets.data(), std::min(left, packets.size()));
+        if (some == 0)
+            return static_cast<unsigned>(all - left);
+        for (const handed& each : std::span(packets).first(some)) {
+            const fate what = process(*each.mbuf, each.headers, each.own);
+            if (what == fate::no_room) // its number has gone to a queue pair of another engine
+                count(inbox_full);
+            if (what != fate::kept)
+                rte_pktmbuf_free(each.mbuf);
+        }
+    }
+    return static_cast<unsigned>(all);
+}
+
+/// Takes packets between queue pairs of this port. They carry no ICRC. Those from the first that finds no room in the
+/// inbox of another engine on wait for the next turn.
 unsigned rdma_unit::take_own()
 {
-    const std::span<rte_mbuf* const> all = wire.take_own();
-    for (rte_mbuf* const mbuf : all) {
-        claimed.add(1);
-        note(*mbuf);
-        const std::span<const std::uint8_t> frame = begin_of(*mbuf);
-        deliver(frame, net::parse(frame, std::nullopt), true).add(1);
-        rte_pktmbuf_free(mbuf);
+    const std::span<rte_mbuf* const> all = commons_.sender.take_own();
+    for (std::size_t at = 0; at != all.size(); ++at) {
+        const fate what = process(*all[at], net::parse(begin_of(*all[at]), std::nullopt), true);
+        if (what == fate::no_room) {
+            commons_.sender.put_back_own(all.subspan(at));
+            return static_cast<unsigned>(at);
+        }
+        if (what == fate::free_now)
+            rte_pktmbuf_free(all[at]);
     }
     return static_cast<unsigned>(all.size());
+}
+
+bool own_sink::send(const roce::roce_headers& headers, std::span<const roce::piece> payload)
+{
+    payload_gone_ = !unit_.execute(partner_, headers, payload);
+    return !payload_gone_;
 }
 
 /// Copies the pieces to one buffer. Returns an empty span when the memory of a piece has gone.
@@ -141,7 +188,7 @@ std::span<const std::uint8_t> rdma_unit::join(std::span<const roce::piece> paylo
     return whole ? std::span<const std::uint8_t>(joined_.data(), to) : std::span<const std::uint8_t>();
 }
 
-/// A packet between queue pairs of this port, without building it: one copy from memory to memory.
+/// A packet between queue pairs of this engine, without building it: one copy from memory to memory.
 bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload)
 {
     constexpr std::size_t short_bytes = 64;
@@ -155,45 +202,61 @@ bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, 
         packet.payload = payload.size() == 1 && bytes > short_bytes ? payload[0] : join(payload);
     if (packet.payload.size() != bytes)
         return false;
-    wire.count_own(bytes);
-    claimed.add(1);
+    commons_.sender.count_own(bytes);
     if (partner == nullptr) {
-        (find(headers.bth.destination_qp) ? not_from_peer : for_nobody).add(1);
+        count(directory_.find(headers.bth.destination_qp).receiver ? not_from_peer : for_nobody);
         return true;
     }
-    delivered.add(1);
-    return partner->receive(packet);
-}
-
-rdma_unit::claimed_address rdma_unit::claimed_address_of(const queue_pair& queue) noexcept
-{
-    return {.address = net::header_address_of(queue.address()), .vlan = queue.vlan()};
-}
-
-bool rdma_unit::is_ours(const claimed_address& at) const noexcept
-{
-    return std::find(claimed_addresses_.begin(), claimed_addresses_.end(), at) != claimed_addresses_.end();
-}
-
-bool rdma_unit::is_to_us(const net::packet_headers& headers) const noexcept
-{
-    return std::any_of(claimed_addresses_.begin(), claimed_addresses_.end(), [&](const claimed_address& at) {
-        return at.address.is(headers.l3, headers.destination) && at.vlan == vlan_of(headers.vlan_id());
-    });
+    count(delivered);
+    return partner->execute(packet);
 }
 
 bool rdma_unit::claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept
 {
-    return is_roce(headers) ? is_to_us(headers) : neighbors_.claims(begin_of(mbuf), headers);
+    return is_roce(headers) ? directory_.is_to_us(headers) : directory_.addresses().claims(begin_of(mbuf), headers);
 }
 
-void rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
+bool rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
+{
+    ++taken_;
+    const fate what = process(mbuf, headers, false);
+    if (what == fate::no_room)
+        count(inbox_full);
+    return what == fate::kept;
+}
+
+/// Processes a claimed packet here, or hands it to the engine that does.
+rdma_unit::fate rdma_unit::process(rte_mbuf& mbuf, const net::packet_headers& headers, bool own)
 {
     std::array<std::uint8_t, most_frame_bytes> copy;
-    claimed.add(1);
+    if (!is_roce(headers)) {
+        if (&directory_.neighbors_unit() != this)
+            return hand_over(directory_.neighbors_unit(), mbuf, headers, own);
+        note(mbuf);
+        count(meet(begin_of(mbuf), headers));
+        return fate::free_now;
+    }
+    net::roce_packet packet;
+    const std::span<const std::uint8_t> frame = in_one_piece(mbuf, copy);
+    const net::roce_refusal form = net::parse_roce(frame, headers, packet);
+    const roce_directory::entry to = directory_.find(packet.headers.bth.destination_qp);
+    if (to.home != this && to.home != nullptr)
+        return hand_over(*to.home, mbuf, headers, own);
     note(mbuf);
-    ++taken_;
-    (is_roce(headers) ? deliver(in_one_piece(mbuf, copy), headers, false) : meet(begin_of(mbuf), headers)).add(1);
+    count(deliver({packet, headers, frame, own}, form, to.receiver));
+    return fate::free_now;
+}
+
+/// The mbuf may be in a slot of a queue of this engine; then the other engine gets a copy.
+rdma_unit::fate rdma_unit::hand_over(rdma_unit& to, rte_mbuf& mbuf, const net::packet_headers& headers,
+                                     bool own) noexcept
+{
+    rte_mbuf* const given = to.inbox_->has_room() ? receiver_.to_hand_over(mbuf) : nullptr;
+    if (given && to.inbox_->put({given, headers, own}))
+        return given == &mbuf ? fate::kept : fate::free_now;
+    if (given != &mbuf)
+        rte_pktmbuf_free(given);
+    return fate::no_room;
 }
 
 /// Learns a neighbor's MAC, or answers with ours. If there is no room to send, the answer is lost, as it may be on the
@@ -201,145 +264,108 @@ void rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
 core::counter& rdma_unit::meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers)
 {
     std::array<std::uint8_t, net::most_neighbor_bytes> answer;
-    if (const std::size_t bytes = neighbors_.take(frame, headers, answer); bytes != 0)
-        wire.put(std::span(answer).first(bytes));
+    if (const std::size_t bytes = directory_.addresses().take(frame, headers, answer); bytes != 0)
+        commons_.sender.put(std::span(answer).first(bytes));
     return neighbor;
 }
 
 void rdma_unit::ask(const net::roce_gid& from, const net::roce_gid& target)
 {
     std::array<std::uint8_t, net::most_neighbor_bytes> question;
-    const std::size_t bytes = neighbors_.ask(from, target, question);
-    wire.put(std::span<const std::uint8_t>(question).first(bytes));
-    wire.flush();
-}
-
-void rdma_unit::add_address(const rdma_own_address& own)
-{
-    claimed_addresses_.reserve(queues_.queues() + neighbors_.count() + 1);
-    neighbors_.add(own);
-    note_addresses();
-}
-
-void rdma_unit::remove_address(const net::roce_gid& address)
-{
-    neighbors_.remove(address);
-    note_addresses();
+    const std::size_t bytes = directory_.addresses().ask(from, target, question);
+    commons_.sender.put(std::span<const std::uint8_t>(question).first(bytes));
+    commons_.sender.flush();
 }
 
 /// Verifies the checksums of IP and UDP, and the ICRC. Returns the counter of the first that is wrong, or nullptr.
-core::counter* rdma_unit::damage(std::span<const std::uint8_t> frame, const net::packet_headers& headers,
-                                 const net::roce_packet& packet) noexcept
+core::counter* rdma_unit::damage(const roce_arrival& arrival) noexcept
 {
-    switch (net::wrong_checksum_of(frame, headers)) {
+    switch (net::wrong_checksum_of(arrival.frame, arrival.headers)) {
         case net::wrong_checksum::ip: return &wrong_ip_checksum;
         case net::wrong_checksum::udp: return &wrong_udp_checksum;
         case net::wrong_checksum::none: break;
     }
-    return packet.icrc_good() ? nullptr : &rx_icrc_encapsulated;
+    return arrival.packet.icrc_good() ? nullptr : &rx_icrc_encapsulated;
 }
 
 /// Receive step 3 for queue pairs. Verifies the checksums before any field of the packet is used, unless the packet
 /// comes from this port. Returns the counter for the packet.
-core::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const net::packet_headers& headers, bool own)
+core::counter& rdma_unit::deliver(const roce_arrival& arrival, net::roce_refusal form, roce_receiver* to)
 {
-    net::roce_packet packet;
-    const net::roce_refusal form = net::parse_roce(frame, headers, packet);
-    const bool congests = net::service_of(packet.headers.bth.opcode) == net::roce_service::congestion;
+    const auto& bth = arrival.packet.headers.bth;
+    const bool congests = net::service_of(bth.opcode) == net::roce_service::congestion;
     if (form != net::roce_refusal::none && (!net::is_invalid_request(form) || congests))
         return malformed;
-    if (core::counter* const damaged = own ? nullptr : damage(frame, headers, packet))
+    if (core::counter* const damaged = arrival.own ? nullptr : damage(arrival))
         return *damaged;
     if (congests)
         return congestion;
-    const std::uint32_t number = packet.headers.bth.destination_qp;
-    queue_pair* const queue = find(number);
-    if (!queue)
+    if (!to)
         return for_nobody;
-    if (!queue->is_from_peer(headers))
-        return not_from_peer;
-    if (!own && !queue->is_to_our_mac(frame))
-        return other_mac;
-    queue->receive(packet);
-    queues_.wake(number);
-    return delivered;
-}
-
-std::uint32_t rdma_unit::take_number()
-{
-    for (std::uint32_t tried = 0; tried != dpdk::wire::queue_numbers; ++tried) {
-        const std::uint32_t number = next_number_;
-        next_number_ = number == first() + dpdk::wire::queue_numbers - 1 ? first() : number + 1;
-        if (!queues_.find(number))
-            return number;
-    }
-    throw error(errc::out_of_memory,
-                fmt::format("weftio: rdma_queue: the port has {} queue pairs, the maximum; close some",
-                            dpdk::wire::queue_numbers));
+    const roce_verdict verdict = to->receive(arrival);
+    if (verdict == roce_verdict::delivered)
+        commons_.queues.wake(bth.destination_qp);
+    return verdict == roce_verdict::delivered       ? delivered
+           : verdict == roce_verdict::not_from_peer ? not_from_peer
+                                                    : other_mac;
 }
 
 std::uint32_t rdma_unit::add(pair_rings rings, rdma_service service)
 {
-    const std::uint32_t number = take_number();
-    queues_.reserve(number, rings.send); // first, because it may throw
+    const std::uint32_t number = directory_.free_number();
+    commons_.queues.reserve(number, rings.send); // first, because it may throw
     rings.send.entries.queue = number;
     joined_.resize(std::size_t{own_sink::most_packets_at_once} * net::largest_path_mtu);
-    queues_.put(number, std::make_unique<queue_pair>(rings, service, keys_, static_cast<pair_port&>(*this)));
+    auto made = std::make_unique<queue_pair>(rings, service, keys_, commons_);
+    directory_.put(number, {.receiver = made.get(), .home = this});
+    commons_.queues.put(number, std::move(made));
     return number;
 }
 
 void rdma_unit::restart(std::uint32_t number, const pair_rings& rings)
 {
     find(number)->restart(rings);
-    queues_.rouse(number);
-    note_addresses();
+    commons_.queues.rouse(number);
+    directory_.note_addresses();
 }
 
 void rdma_unit::modify(std::uint32_t number, rdma_state to, const rdma_connection& how, const pair_rings& rings)
 {
-    claimed_addresses_.reserve(queues_.queues() + neighbors_.count());
     find(number)->modify(to, how, rings);
-    queues_.rouse(number);
-    note_addresses();
+    commons_.queues.rouse(number);
+    directory_.note_addresses();
 }
 
 void rdma_unit::remove(std::uint32_t number) noexcept
 {
     find(number)->stop_silently();
-    queues_.take(number);
-    note_addresses();
+    const std::unique_ptr<work_queue> gone = commons_.queues.take(number);
+    directory_.erase(number);
 }
 
 void rdma_unit::find_peer_of(queue_pair& queue) noexcept
 {
     using enum queue_pair::peer_at;
-    if (!is_ours({.address = net::header_address_of(queue.peer()), .vlan = queue.vlan()}))
+    if (!directory_.is_ours({.address = net::header_address_of(queue.peer()), .vlan = queue.vlan()}))
         return queue.find_peer(elsewhere, nullptr);
-    if (by_packet_ || trace_)
+    const rdma_unit* const home = directory_.find(queue.peer_number()).home;
+    if (by_packet_ || trace_ || (home != this && home != nullptr))
         return queue.find_peer(own_port_by_packet, nullptr);
     queue_pair* const partner = find(queue.peer_number());
     queue.find_peer(own_port, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
 }
 
-/// Packets are claimed for the port's own addresses and those of connected queue pairs. Without any, no packet is
-/// claimed.
-void rdma_unit::note_addresses()
+/// Without a claimed address, no packet is asked for.
+void rdma_unit::addresses_changed(bool any)
 {
-    claimed_addresses_.clear();
-    neighbors_.for_each([&](const rdma_own_address& own) {
-        claimed_addresses_.push_back({.address = net::header_address_of(own.address), .vlan = vlan_of(own.vlan_tci)});
+    for_each([this](std::uint32_t, queue_pair& queue) {
+        if (queue.connected())
+            find_peer_of(queue);
     });
-    for (std::uint32_t number = first(); number <= last(); ++number)
-        if (const queue_pair* queue = find(number); queue && queue->connected())
-            if (!is_ours(claimed_address_of(*queue)))
-                claimed_addresses_.push_back(claimed_address_of(*queue));
-    for (std::uint32_t number = first(); number <= last(); ++number)
-        if (queue_pair* queue = find(number); queue && queue->connected())
-            find_peer_of(*queue);
-    if (claimed_addresses_.empty())
-        receiver_.dismiss(*this);
-    else
+    if (any)
         receiver_.admit(*this);
+    else
+        receiver_.dismiss(*this);
 }
 
 } // namespace weftio::nic::soft

@@ -24,18 +24,19 @@ struct handed_packet {
 ///
 /// rte_ring is not used here: an engine that has written an element waits in it for the engines that reserved earlier
 /// cells, and one of these may be suspended by the scheduler.
-class inbox {
+template <class Packet>
+class inbox_of {
  public:
     static constexpr std::size_t capacity = 1024; ///< a power of two
 
-    inbox() : cells_(new cell[capacity])
+    inbox_of() : cells_(new cell[capacity])
     {
         for (std::size_t at = 0; at < capacity; ++at)
             cells_[at].turn.store(at, std::memory_order_relaxed);
     }
 
     /// Adds a packet. Any engine may call it. Returns false when the inbox is full.
-    bool put(const handed_packet& packet) noexcept
+    bool put(const Packet& packet) noexcept
     {
         std::size_t at = written_.load(std::memory_order_relaxed);
         for (;;) {
@@ -65,7 +66,7 @@ class inbox {
 
     /// Takes at most `most` packets, oldest first. Only the engine that owns the inbox calls it. Returns how many it
     /// took.
-    std::size_t take(handed_packet* packets, std::size_t most) noexcept
+    std::size_t take(Packet* packets, std::size_t most) noexcept
     {
         const std::size_t first = read_.load(std::memory_order_relaxed);
         std::size_t at = first;
@@ -97,12 +98,14 @@ class inbox {
     struct cell {
         /// `at`: the cell is free for the packet of index `at`; `at + 1`: that packet is in the cell.
         std::atomic<std::size_t> turn;
-        handed_packet packet;
+        Packet packet;
     };
 
     std::unique_ptr<cell[]> cells_;
     alignas(64) std::atomic<std::size_t> written_{0};
     alignas(64) std::atomic<std::size_t> read_{0};
 };
+
+using inbox = inbox_of<handed_packet>;
 
 } // namespace weftio::nic::soft

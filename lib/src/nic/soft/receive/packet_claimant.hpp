@@ -15,8 +15,8 @@ class packet_claimant {
  public:
     /// Whether the claimant takes this packet.
     virtual bool claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept = 0;
-    /// Processes the packet. The receiver frees it afterwards.
-    virtual void take(rte_mbuf& mbuf, const net::packet_headers& headers) = 0;
+    /// Processes the packet. @return true: the claimant keeps the mbuf; false: the receiver frees it
+    virtual bool take(rte_mbuf& mbuf, const net::packet_headers& headers) = 0;
 
  protected:
     ~packet_claimant() = default;

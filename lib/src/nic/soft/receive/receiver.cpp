@@ -81,7 +81,7 @@ void log_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
 
 } // namespace
 
-receiver::receiver(const dpdk::wire& from, slot_pool* pool, bool hold, std::string capture)
+receiver::receiver(const dpdk::port_queue& from, slot_pool* pool, bool hold, std::string capture)
     : from_(from), pool_(pool), hold_(hold), capture_(std::move(capture))
 {
     timestamp_offset_ = rte_mbuf_dynfield_lookup(RTE_MBUF_DYNFIELD_TIMESTAMP_NAME, nullptr);
@@ -166,8 +166,9 @@ void receiver::fetch_ahead(std::uint32_t at) const noexcept
 unsigned receiver::give_claimed()
 {
     std::array<rte_mbuf*, burst> claimed;
+    const std::uint16_t came = count_;
     std::uint16_t kept = 0, taken = 0;
-    for (std::uint16_t at = 0; at != count_; ++at) {
+    for (std::uint16_t at = 0; at != came; ++at) {
         fetch_ahead(at);
         rte_mbuf& mbuf = *mbufs_[at];
         const received_frame frame = as_frame(mbuf);
@@ -178,12 +179,12 @@ unsigned receiver::give_claimed()
             mbufs_[kept++] = &mbuf;
             continue;
         }
-        (*owner)->take(mbuf, headers);
-        claimed[taken++] = &mbuf;
+        if (!(*owner)->take(mbuf, headers))
+            claimed[taken++] = &mbuf;
     }
     rte_pktmbuf_free_bulk(claimed.data(), taken);
     count_ = kept;
-    return taken;
+    return static_cast<unsigned>(came - kept);
 }
 
 /// The queue of this engine that gets every packet, because the first rule matches all; nullptr: packets must be
@@ -347,9 +348,7 @@ receiver::fate receiver::hand_over(rte_mbuf& mbuf)
     return fate::done;
 }
 
-/// Returns an mbuf of the packet that any thread may free: `mbuf` itself, or a copy when `mbuf` is in a slot of a
-/// queue. Returns nullptr when no mbuf is free for the copy.
-rte_mbuf* receiver::to_hand_over(rte_mbuf& mbuf)
+rte_mbuf* receiver::to_hand_over(rte_mbuf& mbuf) const noexcept
 {
     return pool_ && mbuf.pool == pool_->mempool() ? rte_pktmbuf_copy(&mbuf, pool_->own(), 0, UINT32_MAX) : &mbuf;
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/counter.hpp"
-#include "dpdk/wire.hpp"
+#include "dpdk/port_queue.hpp"
 #include "nic/soft/engine/unit.hpp"
 #include "nic/soft/receive/inbox.hpp"
 #include "nic/soft/receive/rx_queue.hpp"
@@ -31,7 +31,7 @@ class receiver final : public unit {
     /// @param pool     pool from which the driver takes slots; nullptr: it takes none
     /// @param hold     a packet waits when its queue is full, instead of being dropped
     /// @param capture  capture file behind the port, or empty; an empty burst is the end of the file
-    receiver(const dpdk::wire& from, slot_pool* pool, bool hold, std::string capture);
+    receiver(const dpdk::port_queue& from, slot_pool* pool, bool hold, std::string capture);
     receiver(const receiver&) = delete;
     receiver& operator=(const receiver&) = delete;
     ~receiver();
@@ -52,6 +52,9 @@ class receiver final : public unit {
     /// until dismiss().
     void admit(packet_claimant& claimant);
     void dismiss(packet_claimant& claimant) noexcept;
+    /// Returns an mbuf of the packet that any thread may free: `mbuf` itself, or a copy when `mbuf` is in a slot of a
+    /// queue. Returns nullptr when no mbuf is free for the copy.
+    rte_mbuf* to_hand_over(rte_mbuf& mbuf) const noexcept;
     /// Makes the inbox, into which other engines put packets for queues of this engine. Call it before the first turn,
     /// on a port with several engines only.
     void open_inbox() { inbox_ = std::make_unique<inbox>(); }
@@ -135,7 +138,6 @@ class receiver final : public unit {
     fate take(rte_mbuf& mbuf);
     void steer(const rte_mbuf& mbuf);
     fate hand_over(rte_mbuf& mbuf);
-    rte_mbuf* to_hand_over(rte_mbuf& mbuf);
     fate deliver_or_drop(rte_mbuf& mbuf, const arrival& arrival);
     void drop(rte_mbuf& mbuf, drop_reason reason);
     drop_reason deliver(rte_mbuf& mbuf, const arrival& arrival);
@@ -151,7 +153,7 @@ class receiver final : public unit {
     void move_out(const rx_queue& queue) noexcept;
     void end_of_capture();
 
-    const dpdk::wire from_;
+    const dpdk::port_queue from_;
     slot_pool* pool_;
     bool hold_;
     bool port_lost_ = false;

@@ -112,7 +112,7 @@ void pull_stream::end(const rte_mbuf& frame, std::uint32_t bytes, std::uint8_t c
     slot_of(frame) = {.batch = stream_.batch(), .bytes = bytes, .cs_flags = cs_flags};
 }
 
-rte_mbuf* pull_stream::whole(rte_mbuf* frame, const dpdk::wire& wire) noexcept
+rte_mbuf* pull_stream::whole(rte_mbuf* frame, const dpdk::port_queue& port_queue) noexcept
 {
     if (!is_here(*frame))
         return frame;
@@ -127,14 +127,14 @@ rte_mbuf* pull_stream::whole(rte_mbuf* frame, const dpdk::wire& wire) noexcept
     }
     if (memory_.front().zero_copy)
         return frame;
-    rte_mbuf* const copy = rte_pktmbuf_alloc(wire.copies);
+    rte_mbuf* const copy = rte_pktmbuf_alloc(port_queue.copies);
     if (!copy)
         return nullptr;
     std::memcpy(rte_pktmbuf_append(copy, frame->data_len), frame->buf_addr, frame->data_len);
-    if ((frame->ol_flags & wire.timestamp_flag) != 0) {
-        *RTE_MBUF_DYNFIELD(copy, wire.timestamp_offset, rte_mbuf_timestamp_t*) =
-            *RTE_MBUF_DYNFIELD(frame, wire.timestamp_offset, rte_mbuf_timestamp_t*);
-        copy->ol_flags |= wire.timestamp_flag;
+    if ((frame->ol_flags & port_queue.timestamp_flag) != 0) {
+        *RTE_MBUF_DYNFIELD(copy, port_queue.timestamp_offset, rte_mbuf_timestamp_t*) =
+            *RTE_MBUF_DYNFIELD(frame, port_queue.timestamp_offset, rte_mbuf_timestamp_t*);
+        copy->ol_flags |= port_queue.timestamp_flag;
     }
     rte_pktmbuf_free(frame);
     return copy;

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "dpdk/wire.hpp"
+#include "dpdk/port_queue.hpp"
 #include "nic/soft/send/send_headers.hpp"
 #include "nic/soft/work/by_device.hpp"
 #include "nic/soft/work/copy_stream.hpp"
@@ -44,7 +44,7 @@ class pull_stream {
     /// Returns the mbuf to give to the driver, or nullptr if bytes of the frame are still missing. If the driver cannot
     /// read the slot, the mbuf is a copy, and the slot becomes free. A frame that was not begun here is returned as it
     /// is.
-    rte_mbuf* whole(rte_mbuf* frame, const dpdk::wire& wire) noexcept;
+    rte_mbuf* whole(rte_mbuf* frame, const dpdk::port_queue& port_queue) noexcept;
     /// Acts as if the driver could not read the slots. For tests.
     void copy_whole_frames() noexcept { memory_.front().zero_copy = false; }
     /// Counts the free slots; checks every slot.

@@ -18,8 +18,8 @@ unsigned sender::turn(const turn_budget& budget)
     queues_.keep_deadlines(budget.busy);
     const work_list::outcome all = queues_.turn(budget.entries);
     pulls_.end_batches();
-    if (wire_.file && wire_.file->failure() != 0)
-        refuse(refusal::file_failed, static_cast<std::uint32_t>(wire_.file->failure()));
+    if (port_queue_.file && port_queue_.file->failure() != 0)
+        refuse(refusal::file_failed, static_cast<std::uint32_t>(port_queue_.file->failure()));
     // A driver with its own ring frees sent frames when it gets new ones. If there are none to give, the engine asks
     // it.
     if (all.moved == 0 && all.waits_for_others)
@@ -50,9 +50,9 @@ void sender::link_changed(const link_state& now) noexcept
     const bool other_mtu = std::exchange(link_, now).mtu != now.mtu;
     if (!other_mtu || now.mtu == 0)
         return;
-    wire_.mtu = std::min(now.mtu, wire_.most_mtu);
+    port_queue_.mtu = std::min(now.mtu, port_queue_.most_mtu);
     // The port queue stays the same, so the driver may hold frames of these queues.
-    for_each([&](tx_queue& queue) { queue.go_through(wire_, pulls_); });
+    for_each([&](tx_queue& queue) { queue.go_through(port_queue_, pulls_); });
 }
 
 /// Asks the driver to free the frames that it has sent. Drivers that free at once lack such a function and need none.
@@ -60,22 +60,22 @@ void sender::ask_driver() const noexcept
 {
     if (port_lost_)
         return;
-    if (wire_.empty_bursts)
-        rte_eth_tx_burst(wire_.port, wire_.queue, nullptr, 0);
+    if (port_queue_.empty_bursts)
+        rte_eth_tx_burst(port_queue_.port, port_queue_.queue, nullptr, 0);
     else
-        rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0);
+        rte_eth_tx_done_cleanup(port_queue_.port, port_queue_.queue, 0);
 }
 
 void sender::add(std::uint32_t number, tx_ring ring)
 {
     reserve(number, ring);
     ring.entries.queue = number;
-    take_up(number, std::make_unique<tx_queue>(ring, wire_, pulls_, keys_, pool_.make(ring.entries.depth)));
+    take_up(number, std::make_unique<tx_queue>(ring, port_queue_, pulls_, keys_, pool_.make(ring.entries.depth)));
 }
 
 void sender::take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noexcept
 {
-    queue->go_through(wire_, pulls_);
+    queue->go_through(port_queue_, pulls_);
     queues_.put(number, std::move(queue));
     if (port_lost_)
         this->queue(number).lose_port();

@@ -18,7 +18,8 @@ namespace weftio::nic::soft {
 /// Owned by the engine, and called by the engine's thread only, in a turn or in a change between two turns.
 class sender final : public unit {
  public:
-    sender(const dpdk::wire& wire, const keys::nic_keys& keys, send_pool& pool) : wire_(wire), keys_(keys), pool_(pool)
+    sender(const dpdk::port_queue& port_queue, const keys::nic_keys& keys, send_pool& pool)
+        : port_queue_(port_queue), keys_(keys), pool_(pool)
     {}
 
     /// Send steps 2 to 6. Polls the records of some idle queues. Then gives every queue with work a turn of at most
@@ -88,7 +89,7 @@ class sender final : public unit {
     void collect(std::uint32_t number);
     void ask_driver() const noexcept;
 
-    dpdk::wire wire_;
+    dpdk::port_queue port_queue_;
     const keys::nic_keys& keys_;
     send_pool& pool_;
     pull_streams pulls_;

@@ -23,9 +23,9 @@ bool asks_for_checksums(const entry& entry)
 
 } // namespace
 
-tx_queue::tx_queue(const tx_ring& ring, const dpdk::wire& wire, const pull_streams& pulls, const keys::nic_keys& keys,
-                   std::unique_ptr<send_header[]> headers)
-    : work_queue(ring), wire_(wire), pulls_(&pulls), keys_(keys, ring.domain), headers_(std::move(headers)),
+tx_queue::tx_queue(const tx_ring& ring, const dpdk::port_queue& port_queue, const pull_streams& pulls,
+                   const keys::nic_keys& keys, std::unique_ptr<send_header[]> headers)
+    : work_queue(ring), port_queue_(port_queue), pulls_(&pulls), keys_(keys, ring.domain), headers_(std::move(headers)),
       pacing_(ring.horizon_ns)
 {}
 
@@ -88,7 +88,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     if (stamp_ns_ != 0 || (staged_end_ == burst && !hand_over()))
         return 0;
     const entry_ring ring = ring_.entries;
-    const std::uint32_t slot = next_ & (ring.depth - 1), span = wire_.mtu + RTE_ETHER_HDR_LEN - shortest_frame;
+    const std::uint32_t slot = next_ & (ring.depth - 1), span = port_queue_.mtu + RTE_ETHER_HDR_LEN - shortest_frame;
     const std::uint32_t first = next_, available = submitted_ - first;
     const std::uint32_t wanted = std::min({most, available, std::uint32_t{burst} - staged_end_, ring.depth - slot});
     const std::uint32_t* block = &ring.words[std::size_t{slot} * 16];
@@ -142,8 +142,9 @@ void tx_queue::prepare()
         unprepare();
     for (bool sent = false; !prepared_ && next_ != submitted_;)
         prepared_ = staged_end_ == burst || fetch(ring_.entries, next_, submitted_ - next_, entry_) != refusal::none ||
-                    entry_.opcode != WEFTIO_OPCODE_SEND || gather(entry_, keys_, wire_.mtu, pieces_) != refusal::none ||
-                    !hold_keys() || send(entry_, next_, sent) != refusal::none || !sent;
+                    entry_.opcode != WEFTIO_OPCODE_SEND ||
+                    gather(entry_, keys_, port_queue_.mtu, pieces_) != refusal::none || !hold_keys() ||
+                    send(entry_, next_, sent) != refusal::none || !sent;
 }
 
 /// Records the keys of the frame to be prepared. Returns whether there was room for all.
@@ -189,7 +190,7 @@ bool tx_queue::execute_one(std::uint32_t index)
     refusal reason = fetch(ring_.entries, index, submitted_ - index, entry_);
     if (reason == refusal::none && entry_.opcode == WEFTIO_OPCODE_SEND) {
         bool sent = false;
-        reason = gather(entry_, keys_, wire_.mtu, pieces_);
+        reason = gather(entry_, keys_, port_queue_.mtu, pieces_);
         if (reason == refusal::none)
             reason = send(entry_, index, sent);
         if (reason == refusal::none)
@@ -216,7 +217,7 @@ refusal tx_queue::begin_wait()
     if (!pacing_.begin(deadline_ns, core::utc_stamp_ns()))
         return refusal::too_far_ahead;
     unprepare();
-    if (wire_.timestamp_flag != 0 && pacing_.holding()) {
+    if (port_queue_.timestamp_flag != 0 && pacing_.holding()) {
         stamp_ns_ = std::max(stamp_ns_, deadline_ns);
         pacing_.leave();
     }
@@ -229,8 +230,8 @@ void tx_queue::stamp(rte_mbuf& mbuf)
 {
     if (stamp_ns_ == 0)
         return;
-    *RTE_MBUF_DYNFIELD(&mbuf, wire_.timestamp_offset, rte_mbuf_timestamp_t*) = stamp_ns_;
-    mbuf.ol_flags |= wire_.timestamp_flag;
+    *RTE_MBUF_DYNFIELD(&mbuf, port_queue_.timestamp_offset, rte_mbuf_timestamp_t*) = stamp_ns_;
+    mbuf.ol_flags |= port_queue_.timestamp_flag;
     stamp_ns_ = 0;
 }
 
@@ -269,9 +270,9 @@ bool tx_queue::may_wait(std::uint32_t free, std::uint32_t all) const noexcept
 /// Takes an mbuf for a copy; nullptr when none is free now.
 rte_mbuf* tx_queue::new_copy()
 {
-    if (pacing_.holding() && !may_wait(rte_mempool_avail_count(wire_.copies), wire_.copies->size))
+    if (pacing_.holding() && !may_wait(rte_mempool_avail_count(port_queue_.copies), port_queue_.copies->size))
         return nullptr;
-    rte_mbuf* mbuf = rte_pktmbuf_alloc(wire_.copies);
+    rte_mbuf* mbuf = rte_pktmbuf_alloc(port_queue_.copies);
     waiting_copies_ += mbuf && pacing_.holding();
     return mbuf;
 }
@@ -282,7 +283,7 @@ rte_mbuf* tx_queue::new_copy()
 rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_header& head, refusal& failed)
 {
     std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
-    bool small = wire_.bounces && bytes <= send_header::bounce_bytes;
+    bool small = port_queue_.bounces && bytes <= send_header::bounce_bytes;
     if (small)
         head.attach(head.bounce.data(), bytes);
     rte_mbuf* mbuf = small ? &head.mbuf : new_copy();
@@ -350,7 +351,8 @@ bool tx_queue::hand_over()
     // Reads the clock only for the first frames after a wait: reading it costs as much as a packet.
     const bool first_behind_a_wait = pacing_.wants_hand_over();
     std::uint64_t now_ns = first_behind_a_wait ? core::utc_stamp_ns() : 0;
-    const std::uint16_t taken = wire_.give(&staged_[staged_first_], static_cast<std::uint16_t>(end - staged_first_));
+    const std::uint16_t taken =
+        port_queue_.give(&staged_[staged_first_], static_cast<std::uint16_t>(end - staged_first_));
     if (taken != 0 && first_behind_a_wait)
         pacing_.handed_over(now_ns);
     enqueued.add(taken);

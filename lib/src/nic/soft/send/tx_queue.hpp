@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/counter.hpp"
-#include "dpdk/wire.hpp"
+#include "dpdk/port_queue.hpp"
 #include "keys/queue_keys.hpp"
 #include "nic/backend.hpp"
 #include "nic/soft/send/ethernet_entry.hpp"
@@ -23,8 +23,8 @@ namespace weftio::nic::soft {
 
 class tx_queue final : public work_queue {
  public:
-    tx_queue(const tx_ring& ring, const dpdk::wire& wire, const pull_streams& pulls, const keys::nic_keys& keys,
-             std::unique_ptr<send_header[]> headers);
+    tx_queue(const tx_ring& ring, const dpdk::port_queue& port_queue, const pull_streams& pulls,
+             const keys::nic_keys& keys, std::unique_ptr<send_header[]> headers);
 
     /// Send steps 3 to 6: executes at most `most` of the committed entries, hands frames to the driver, completes
     /// frames that came back. Returns how much it moved.
@@ -60,7 +60,7 @@ class tx_queue final : public work_queue {
         return completed_ == handed_ && (staged_end_ == 0 || (staged_first_ == 0 && pacing_.holding()));
     }
     /// Sets the port queue to which frames are handed, and the copy engines of its sender. @pre driver_holds_none()
-    void go_through(const dpdk::wire& wire, const pull_streams& pulls) noexcept;
+    void go_through(const dpdk::port_queue& port_queue, const pull_streams& pulls) noexcept;
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
     /// Number of frames prepared for the end of the wait that holds the queue.
     unsigned prepared() const noexcept { return pacing_.holding() ? staged_end_ : 0u; }
@@ -113,7 +113,7 @@ class tx_queue final : public work_queue {
     std::uint64_t let_go_of_all();
     send_header& header(std::uint32_t index) const noexcept { return headers_[index & (ring_.entries.depth - 1)]; }
 
-    dpdk::wire wire_;
+    dpdk::port_queue port_queue_;
     const pull_streams* pulls_;
     pull_stream* pulling_ = nullptr; ///< copies some of the staged frames to host memory; nullptr: all are complete
     const keys::queue_keys keys_;

@@ -48,7 +48,7 @@ rte_mbuf* tx_queue::pulled(const entry& entry, const frame_pieces& pieces, send_
 std::uint16_t tx_queue::whole_frames() noexcept
 {
     std::uint16_t at = staged_first_;
-    for (rte_mbuf* whole; at != staged_end_ && (whole = pulling_->whole(staged_[at], wire_)) != nullptr; ++at)
+    for (rte_mbuf* whole; at != staged_end_ && (whole = pulling_->whole(staged_[at], port_queue_)) != nullptr; ++at)
         staged_[at] = whole;
     return at;
 }
@@ -64,11 +64,11 @@ void tx_queue::check_stream()
         end(refusal::device_failed);
 }
 
-void tx_queue::go_through(const dpdk::wire& wire, const pull_streams& pulls) noexcept
+void tx_queue::go_through(const dpdk::port_queue& port_queue, const pull_streams& pulls) noexcept
 {
     if (pulls_ != &pulls && pulling_)
         unprepare(); // copy engines belong to one sender
-    wire_ = wire;
+    port_queue_ = port_queue;
     pulls_ = &pulls;
 }
 

@@ -1,4 +1,4 @@
-#include "nic/soft/rdma/rdma_wire.hpp"
+#include "nic/soft/rdma/roce_sender.hpp"
 
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
@@ -94,13 +94,13 @@ built build(rte_mbuf& mbuf, net::roce_front& front, bool with_icrc, const roce::
 
 } // namespace
 
-rdma_wire::rdma_wire(const dpdk::wire& wire) : wire_(wire)
+roce_sender::roce_sender(const dpdk::port_queue& port_queue) : port_queue_(port_queue)
 {
     for (std::vector<rte_mbuf*>& each : own_)
         each.reserve(most_own);
 }
 
-rdma_wire::~rdma_wire()
+roce_sender::~roce_sender()
 {
     rte_pktmbuf_free_bulk(staged_.data(), count_);
     rte_pktmbuf_free_bulk(own_[0].data(), static_cast<unsigned>(own_[0].size()));
@@ -108,17 +108,17 @@ rdma_wire::~rdma_wire()
 }
 
 /// Leaves a quarter of the pool to Ethernet queues. Prefetches the spare mbufs, which will be written soon.
-void rdma_wire::take_mbufs() noexcept
+void roce_sender::take_mbufs() noexcept
 {
-    if (rte_mempool_avail_count(wire_.copies) <= wire_.copies->size / 4 ||
-        rte_pktmbuf_alloc_bulk(wire_.copies, spares_.data(), mbufs_at_once) != 0)
+    if (rte_mempool_avail_count(port_queue_.copies) <= port_queue_.copies->size / 4 ||
+        rte_pktmbuf_alloc_bulk(port_queue_.copies, spares_.data(), mbufs_at_once) != 0)
         return;
     spare_ = mbufs_at_once;
     for (rte_mbuf* const spare : spares_)
         rte_prefetch0(rte_pktmbuf_mtod(spare, void*));
 }
 
-bool rdma_wire::has_room(bool to_own) noexcept
+bool roce_sender::has_room(bool to_own) noexcept
 {
     if (spare_ == 0)
         take_mbufs();
@@ -127,8 +127,8 @@ bool rdma_wire::has_room(bool to_own) noexcept
     return !full && spare_ != 0;
 }
 
-bool rdma_wire::put(net::roce_front& front, bool to_own, const roce::roce_headers& headers,
-                    std::span<const roce::piece> payload)
+bool roce_sender::put(net::roce_front& front, bool to_own, const roce::roce_headers& headers,
+                      std::span<const roce::piece> payload)
 {
     payload_gone_ = false;
     if (port_lost_)
@@ -137,7 +137,7 @@ bool rdma_wire::put(net::roce_front& front, bool to_own, const roce::roce_header
         flush();
     if (!has_room(to_own))
         return false;
-    const built result = build(*spares_[spare_ - 1u], front, !to_own || wire_.dump, headers, payload);
+    const built result = build(*spares_[spare_ - 1u], front, !to_own || port_queue_.dump, headers, payload);
     payload_gone_ = result == built::payload_gone;
     if (result != built::whole)
         return false;
@@ -146,7 +146,7 @@ bool rdma_wire::put(net::roce_front& front, bool to_own, const roce::roce_header
     return true;
 }
 
-bool rdma_wire::put(std::span<const std::uint8_t> frame)
+bool roce_sender::put(std::span<const std::uint8_t> frame)
 {
     if (port_lost_)
         return true;
@@ -163,7 +163,7 @@ bool rdma_wire::put(std::span<const std::uint8_t> frame)
 }
 
 /// Queues the spare mbuf that holds the packet. @pre has_room()
-void rdma_wire::stage(bool to_own)
+void roce_sender::stage(bool to_own)
 {
     rte_mbuf& mbuf = *spares_[--spare_];
     sent.add(1);
@@ -177,29 +177,29 @@ void rdma_wire::stage(bool to_own)
         staged_[count_++] = &mbuf;
 }
 
-void rdma_wire::flush() noexcept
+void roce_sender::flush() noexcept
 {
     if (count_ == 0)
         return;
-    const std::uint16_t taken = wire_.give(staged_.data(), count_);
+    const std::uint16_t taken = port_queue_.give(staged_.data(), count_);
     std::copy(staged_.begin() + taken, staged_.begin() + count_, staged_.begin());
     count_ = static_cast<std::uint16_t>(count_ - taken);
 }
 
-std::span<rte_mbuf* const> rdma_wire::take_own() noexcept
+std::span<rte_mbuf* const> roce_sender::take_own() noexcept
 {
     own_[1].clear();
     own_[0].swap(own_[1]);
     std::vector<rte_mbuf*>& all = own_[1];
     const auto count = static_cast<std::uint16_t>(all.size());
-    if (wire_.dump && count != 0) {
-        wire_.dump->sent(all.data(), count, [](rte_mbuf**, std::uint16_t some) { return some; });
-        wire_.dump->received(all.data(), count);
+    if (port_queue_.dump && count != 0) {
+        port_queue_.dump->sent(all.data(), count, [](rte_mbuf**, std::uint16_t some) { return some; });
+        port_queue_.dump->received(all.data(), count);
     }
     return all;
 }
 
-void rdma_wire::lose_port() noexcept
+void roce_sender::lose_port() noexcept
 {
     port_lost_ = true;
     rte_pktmbuf_free_bulk(staged_.data(), count_);

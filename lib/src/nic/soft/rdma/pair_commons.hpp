@@ -1,17 +1,19 @@
-// What the queue pairs of one engine share: the wire, turn shares, memory.
+// What the queue pairs of one engine share: the sender, turn shares, memory, the list of queue pairs.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <span>
 
-#include "nic/soft/rdma/rdma_wire.hpp"
+#include "nic/soft/rdma/roce_sender.hpp"
+#include "nic/soft/work/work_list.hpp"
 #include "roce/transport.hpp"
 #include "roce/workspace.hpp"
 
 namespace weftio::nic::soft {
 
 class queue_pair;
+class rdma_unit;
 
 /// How much each queue pair may send in its turn. While a queue pair is in a hurry, or another unit of the engine has
 /// work, each may send one packet, so that its next turn comes soon. Otherwise the share grows, so that a packet costs
@@ -65,44 +67,33 @@ class turn_shares {
 };
 
 /// One object for all queue pairs of an engine.
-class pair_port {
- public:
-    explicit pair_port(const dpdk::wire& to_driver) : wire(to_driver) {}
+struct pair_commons {
+    /// @param first  the lowest number of a queue pair  @param owner  must outlive this
+    pair_commons(const dpdk::port_queue& to_driver, std::uint32_t first, rdma_unit& owner)
+        : sender(to_driver), queues(first), unit(owner)
+    {}
 
-    /// Makes `partner` execute a packet at once. @param partner  a queue pair of this port; nullptr: none has this
-    /// number and this peer, and the packet is lost
-    /// @return false: the payload has gone, and nothing was executed
-    virtual bool execute(queue_pair* partner, const roce::roce_headers& headers,
-                         std::span<const roce::piece> payload) = 0;
-    /// Gives the queue pair a turn soon.
-    virtual void wake(std::uint32_t number) noexcept = 0;
-
-    rdma_wire wire;
+    roce_sender sender;
     turn_shares shares;
     roce::workspace work;
-
- protected:
-    ~pair_port() = default;
+    work_list queues; ///< destroyed first: queue pairs return memory to `work`
+    rdma_unit& unit;
 };
 
-/// The sink of a connection between two queue pairs of one port. Builds no packets.
+/// The sink of a connection between two queue pairs of one engine. Builds no packets.
 class own_sink final : public roce::packet_sink {
  public:
     /// Most packets executed as one. Copying their payload takes some microseconds.
     static constexpr std::uint32_t most_packets_at_once = 16;
 
-    own_sink(pair_port& port, queue_pair* partner) noexcept : port_(port), partner_(partner) {}
+    own_sink(rdma_unit& unit, queue_pair* partner) noexcept : unit_(unit), partner_(partner) {}
 
-    bool send(const roce::roce_headers& headers, std::span<const roce::piece> payload) override
-    {
-        payload_gone_ = !port_.execute(partner_, headers, payload);
-        return !payload_gone_;
-    }
+    bool send(const roce::roce_headers& headers, std::span<const roce::piece> payload) override;
     std::uint32_t most_at_once() const noexcept override { return most_packets_at_once; }
     bool payload_gone() const noexcept override { return payload_gone_; }
 
  private:
-    pair_port& port_;
+    rdma_unit& unit_;
     queue_pair* const partner_;
     bool payload_gone_ = false;
 };

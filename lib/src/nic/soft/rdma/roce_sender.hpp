@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/counter.hpp"
-#include "dpdk/wire.hpp"
+#include "dpdk/port_queue.hpp"
 #include "net/roce_front.hpp"
 #include "nic/soft/rdma/packet_trace.hpp"
 #include "roce/transport.hpp"
@@ -19,12 +19,12 @@ namespace weftio::nic::soft {
 
 /// Builds packets in mbufs of the port and passes them to the driver in bursts. A packet to a queue pair of the same
 /// port does not go to the driver: the owner gets it from take_own(). Called by the engine's thread only.
-class rdma_wire {
+class roce_sender {
  public:
-    explicit rdma_wire(const dpdk::wire& wire);
-    rdma_wire(const rdma_wire&) = delete;
-    rdma_wire& operator=(const rdma_wire&) = delete;
-    ~rdma_wire();
+    explicit roce_sender(const dpdk::port_queue& port_queue);
+    roce_sender(const roce_sender&) = delete;
+    roce_sender& operator=(const roce_sender&) = delete;
+    ~roce_sender();
 
     /// Builds a packet; copies and sums its payload in one pass. @return false: nothing was taken, because there is no
     /// room now, or because of payload_gone()
@@ -46,6 +46,11 @@ class rdma_wire {
     void flush() noexcept;
     /// Packets to queue pairs of this port, the oldest first, at most `most_own`. The caller frees them.
     std::span<rte_mbuf* const> take_own() noexcept;
+    /// Returns the last of the packets from take_own(): the next call gives them again, before all others.
+    void put_back_own(std::span<rte_mbuf* const> packets)
+    {
+        own_[0].insert(own_[0].begin(), packets.begin(), packets.end());
+    }
     /// Whether a packet has found no room since the last ran_out().
     bool is_full() const noexcept { return ran_out_; }
     /// The same, and clears the mark.
@@ -69,7 +74,7 @@ class rdma_wire {
     void stage(bool to_own);
     void take_mbufs() noexcept;
 
-    const dpdk::wire wire_;
+    const dpdk::port_queue port_queue_;
     std::array<rte_mbuf*, burst> staged_{};
     std::uint16_t count_ = 0;
     /// Empty mbufs taken from the pool: those in [0, spare_). The last one is used next.
@@ -85,17 +90,17 @@ class rdma_wire {
 /// The sink of one connection.
 class path_sink final : public roce::packet_sink {
  public:
-    path_sink(rdma_wire& wire, net::roce_front& front, bool to_own) noexcept
-        : wire_(wire), front_(front), to_own_(to_own)
+    path_sink(roce_sender& sender, net::roce_front& front, bool to_own) noexcept
+        : sender_(sender), front_(front), to_own_(to_own)
     {}
     bool send(const roce::roce_headers& headers, std::span<const roce::piece> payload) override
     {
-        return wire_.put(front_, to_own_, headers, payload);
+        return sender_.put(front_, to_own_, headers, payload);
     }
-    bool payload_gone() const noexcept override { return wire_.payload_gone(); }
+    bool payload_gone() const noexcept override { return sender_.payload_gone(); }
 
  private:
-    rdma_wire& wire_;
+    roce_sender& sender_;
     net::roce_front& front_;
     const bool to_own_;
 };

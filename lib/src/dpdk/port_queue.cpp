@@ -1,4 +1,4 @@
-#include "dpdk/wire.hpp"
+#include "dpdk/port_queue.hpp"
 
 #include <rte_ethdev.h>
 
@@ -14,7 +14,7 @@ namespace weftio::dpdk {
 namespace {
 
 /// Gives frames to whoever takes them.
-std::uint16_t pass_on(const wire& to, rte_mbuf** frames, std::uint16_t count) noexcept
+std::uint16_t pass_on(const port_queue& to, rte_mbuf** frames, std::uint16_t count) noexcept
 {
     if (to.file)
         return to.file->write(frames, count);
@@ -30,14 +30,14 @@ std::uint16_t pass_on(const wire& to, rte_mbuf** frames, std::uint16_t count) no
 
 } // namespace
 
-std::uint16_t wire::give(rte_mbuf** frames, std::uint16_t count) const noexcept
+std::uint16_t port_queue::give(rte_mbuf** frames, std::uint16_t count) const noexcept
 {
     if (dump) [[unlikely]]
         return dump->sent(frames, count, [&](rte_mbuf** all, std::uint16_t some) { return pass_on(*this, all, some); });
     return pass_on(*this, frames, count);
 }
 
-std::uint16_t wire::take(rte_mbuf** packets, std::uint16_t most) const noexcept
+std::uint16_t port_queue::take(rte_mbuf** packets, std::uint16_t most) const noexcept
 {
     const std::uint16_t taken = shared ? shared->take(packets, most) : rte_eth_rx_burst(port, queue, packets, most);
     if (dump && taken != 0)
