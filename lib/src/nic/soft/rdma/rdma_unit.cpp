@@ -339,7 +339,7 @@ void rdma_unit::modify(std::uint32_t number, rdma_state to, const rdma_connectio
 void rdma_unit::remove(std::uint32_t number) noexcept
 {
     find(number)->stop_silently();
-    const std::unique_ptr<work_queue> gone = commons_.queues.take(number);
+    const std::unique_ptr<turn_taker> gone = commons_.queues.take(number);
     directory_.erase(number);
 }
 
