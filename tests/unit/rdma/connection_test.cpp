@@ -291,7 +291,9 @@ TEST_P(RdmaEnds, SendsAPacketATurnWhileANeighborIsInAHurry)
             before = a.nic().counters().packets, turns = 0;
     }
     const unsigned of_the_port = turns * (GetParam().one_port ? 2 : 1);
-    EXPECT_LE(a.nic().counters().packets - before, of_the_port + nic::soft::turn_shares::turns_to_a_deferred);
+    if (GetParam().engines == 1) { // else the neighbor is at another engine
+        EXPECT_LE(a.nic().counters().packets - before, of_the_port + nic::soft::turn_shares::turns_to_a_deferred);
+    }
     ends.run();
     EXPECT_EQ(peer_memory.copy(), own_memory.copy());
 }
@@ -331,7 +333,7 @@ TEST_P(RdmaEnds, LeavesNobodyWithoutRoom)
         ends.at(1).turn();
     }
     for (std::size_t pair = 0; pair < pairs.size(); pair += 2) {
-        EXPECT_GT(pairs[pair]->nic().counters().packets, 64u) << pair / 2;
+        EXPECT_GT(pairs[pair]->nic().counters().packets, 64u / GetParam().engines) << pair / 2; // they share mbufs
         pairs[pair]->nic().stop_sending();
     }
     pairs.clear();
