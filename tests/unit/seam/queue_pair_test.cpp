@@ -11,8 +11,7 @@
 
 #include "nic_case.hpp"
 #include "unit/device/fixture.hpp"
-#include "unit/rdma/end_memory.hpp"
-#include "unit/rdma/foreign_ends.hpp"
+#include "unit/rdma/posted_ends.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::test {
@@ -267,7 +266,7 @@ TEST_P(EveryNicRdma, ResizesACompletionQueueOrSaysThatItCannot)
     EXPECT_EQ(completions.entries(), can ? 8u : 2u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, EveryNicRdma, testing::ValuesIn(every_nic), name_of);
+INSTANTIATE_TEST_SUITE_P(Of, EveryNicRdma, testing::ValuesIn(every_nic), name_of_nic);
 
 /// Rings of the caller's, and code that was not written for Weftio.
 struct shape_at_nic {

@@ -13,7 +13,7 @@
 #include "ask.hpp"
 #include "storage/statistics.hpp"
 #include "unit/device/fixture.hpp"
-#include "unit/rdma/fake_pair.hpp"
+#include "unit/rdma/two_ends.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::test {
