@@ -29,7 +29,11 @@ class port {
     /// DPDK port that exists already. Starts EAL unless it runs: in memory, without a PCI scan unless a PCI port is
     /// named.
     /// A driver's arguments must give it enough queues (`net_af_packet0,iface=eth0,qpairs=4`); `iface:NAME` does so
-    /// itself. A capture that one port of this process writes cannot be read or written by another.
+    /// itself. `iface:NAME` is AF_XDP where that receives every packet and takes none that Linux needs: the interface
+    /// has one receive queue for each engine, and no IP address (except IPv6 link-local).
+    /// Else it is AF_PACKET, and the log says why. `iface:NAME,xdp=only` is
+    /// AF_XDP, also on an interface with an address, or it is refused. A capture that one port of this process writes
+    /// cannot be read or written by another.
     /// Blocks until packets can arrive: some 10 to 100 ms; on an interface of an earlier port of this process up to
     /// 3 s, until Linux has released it.
     /// @throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::in_use,

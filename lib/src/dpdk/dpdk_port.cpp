@@ -81,6 +81,8 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
     if (!options.dump.empty())
         dump_ = std::make_unique<frame_dump>(spec, options.dump);
     dpdk::forget_driver_log();
+    if (!parsed.note.text.empty())
+        core::log(parsed.note.level, parsed.note.text);
     for (const port_candidate& candidate : parsed.candidates) {
         const auto begin = std::chrono::steady_clock::now();
         std::string why;
@@ -106,8 +108,9 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                     throw;
             }
         } while (std::exchange(comes_back_, false));
-        core::log(log_level::warning, fmt::format("weftio: port {}: {} is unavailable: {}; falling back to {}", spec,
-                                                  candidate.device, why, (&candidate)[1].device));
+        core::log(log_level::warning,
+                  fmt::format("weftio: port {}: {} is unavailable: {}; falling back to {}; {}", spec, candidate.device,
+                              why, (&candidate)[1].device, af_packet_alters));
     }
 }
 

@@ -1,0 +1,180 @@
+#include "dpdk/link_messages.hpp"
+
+#include <linux/if_link.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+namespace weftio::dpdk {
+
+namespace {
+
+constexpr std::size_t most_bytes = 8192; ///< of a report about one interface, which has some 2 KiB
+
+struct request {
+    nlmsghdr head{};
+    ifinfomsg link{};
+    std::array<std::byte, 64> attributes{};
+
+    request(std::uint16_t type, std::uint16_t flags, int index) noexcept
+    {
+        head.nlmsg_len = NLMSG_LENGTH(sizeof link);
+        head.nlmsg_type = type;
+        head.nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | flags);
+        link.ifi_family = AF_UNSPEC;
+        link.ifi_index = index;
+    }
+    rtattr& add(std::uint16_t type, const void* value, std::uint16_t bytes) noexcept
+    {
+        auto& attribute = *reinterpret_cast<rtattr*>(reinterpret_cast<std::byte*>(this) + head.nlmsg_len);
+        attribute.rta_type = type;
+        attribute.rta_len = static_cast<std::uint16_t>(RTA_LENGTH(bytes));
+        if (bytes != 0)
+            std::memcpy(RTA_DATA(&attribute), value, bytes);
+        head.nlmsg_len += RTA_ALIGN(attribute.rta_len);
+        return attribute;
+    }
+};
+
+/// Calls `visit(type, data, bytes)` for each attribute.
+template <class Visit>
+void for_each_attribute(const rtattr* attribute, std::size_t bytes, Visit&& visit) noexcept
+{
+    for (auto left = static_cast<int>(bytes); RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left))
+        visit(attribute->rta_type & NLA_TYPE_MASK, RTA_DATA(attribute), RTA_PAYLOAD(attribute));
+}
+
+std::uint32_t number_in(const void* data, std::size_t bytes) noexcept
+{
+    std::uint32_t number = 0;
+    std::memcpy(&number, data, std::min(bytes, sizeof number));
+    return number;
+}
+
+void read_programs(const void* data, std::size_t bytes, link_report& report) noexcept
+{
+    for_each_attribute(static_cast<const rtattr*>(data), bytes, [&](int type, const void* id, std::size_t length) {
+        constexpr std::array<int, 3> of_place{IFLA_XDP_SKB_PROG_ID, IFLA_XDP_DRV_PROG_ID, IFLA_XDP_HW_PROG_ID};
+        const auto place = std::ranges::find(of_place, type);
+        if (place != of_place.end())
+            report.programs[static_cast<std::size_t>(place - of_place.begin())] = number_in(id, length);
+    });
+}
+
+/// Parses the report of an interface. Returns nothing for other messages, and for reports that leave out XDP, as those
+/// of bridge ports and of wireless events do.
+std::optional<link_report> report_in(const nlmsghdr& message) noexcept
+{
+    if (message.nlmsg_type != RTM_NEWLINK || message.nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg)))
+        return std::nullopt;
+    const auto& link = *static_cast<const ifinfomsg*>(NLMSG_DATA(&message));
+    link_report report{.index = link.ifi_index};
+    bool tells_of_programs = false;
+    for_each_attribute(IFLA_RTA(&link), message.nlmsg_len - NLMSG_LENGTH(sizeof link),
+                       [&](int type, const void* data, std::size_t bytes) {
+                           if (type == IFLA_NUM_RX_QUEUES)
+                               report.receive_queues = number_in(data, bytes);
+                           report.has_master = report.has_master || type == IFLA_MASTER;
+                           tells_of_programs = tells_of_programs || type == IFLA_XDP;
+                           if (type == IFLA_XDP)
+                               read_programs(data, bytes, report);
+                       });
+    return tells_of_programs && link.ifi_family == AF_UNSPEC ? std::optional(report) : std::nullopt;
+}
+
+/// Room for one message.
+struct answer {
+    alignas(nlmsghdr) std::array<std::byte, most_bytes> bytes;
+
+    /// Receives a message of the kernel's. Returns nullptr and sets errno on failure: EBADMSG if it is cut.
+    const nlmsghdr* receive(int socket, int flags) noexcept
+    {
+        iovec piece{bytes.data(), bytes.size()};
+        msghdr whole{};
+        whole.msg_iov = &piece;
+        whole.msg_iovlen = 1;
+        const ssize_t got = ::recvmsg(socket, &whole, flags);
+        const auto* message = reinterpret_cast<const nlmsghdr*>(bytes.data());
+        if (got >= 0 && !NLMSG_OK(message, static_cast<std::size_t>(got)))
+            errno = EBADMSG;
+        return got >= 0 && NLMSG_OK(message, static_cast<std::size_t>(got)) ? message : nullptr;
+    }
+};
+
+} // namespace
+
+bool link_report::holds(std::uint32_t program) const noexcept
+{
+    return std::ranges::find(programs, program) != programs.end();
+}
+
+link_socket::link_socket(use wanted) noexcept : socket_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE))
+{
+    sockaddr_nl at{};
+    at.nl_family = AF_NETLINK;
+    at.nl_groups = wanted == use::notifications ? RTMGRP_LINK : 0;
+    if (socket_ < 0 || ::bind(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0)
+        return;
+    ::close(socket_);
+    socket_ = -1;
+}
+
+link_socket::~link_socket()
+{
+    if (socket_ >= 0)
+        ::close(socket_);
+}
+
+std::optional<link_report> link_socket::ask(int index) const noexcept
+{
+    const request question(RTM_GETLINK, 0, index);
+    answer room;
+    const nlmsghdr* message = nullptr;
+    if (::send(socket_, &question, question.head.nlmsg_len, 0) > 0)
+        message = room.receive(socket_, 0);
+    return message ? report_in(*message) : std::nullopt;
+}
+
+int link_socket::detach(int index, xdp_place place, int program) const noexcept
+{
+    constexpr std::array<std::uint32_t, 3> of_place{XDP_FLAGS_SKB_MODE, XDP_FLAGS_DRV_MODE, XDP_FLAGS_HW_MODE};
+    const std::uint32_t flags = XDP_FLAGS_REPLACE | of_place[static_cast<std::size_t>(place)];
+    const std::int32_t none = -1, expected = program;
+    request wish(RTM_SETLINK, NLM_F_ACK, index);
+    const std::uint32_t begin = wish.head.nlmsg_len;
+    rtattr& nest = wish.add(NLA_F_NESTED | IFLA_XDP, nullptr, 0);
+    wish.add(IFLA_XDP_FD, &none, sizeof none);
+    wish.add(IFLA_XDP_EXPECTED_FD, &expected, sizeof expected);
+    wish.add(IFLA_XDP_FLAGS, &flags, sizeof flags);
+    nest.rta_len = static_cast<std::uint16_t>(wish.head.nlmsg_len - begin);
+    answer room;
+    if (::send(socket_, &wish, wish.head.nlmsg_len, 0) < 0)
+        return errno;
+    const nlmsghdr* message = room.receive(socket_, 0);
+    if (!message || message->nlmsg_type != NLMSG_ERROR)
+        return message ? EBADMSG : errno;
+    return -static_cast<const nlmsgerr*>(NLMSG_DATA(message))->error;
+}
+
+link_socket::news link_socket::next(link_report& report) const noexcept
+{
+    answer room;
+    while (true) {
+        const nlmsghdr* message = room.receive(socket_, MSG_DONTWAIT);
+        if (!message)
+            return errno == ENOBUFS || errno == EBADMSG ? news::lost : news::none;
+        const std::optional<link_report> found = report_in(*message);
+        if (!found)
+            continue;
+        report = *found;
+        return news::link;
+    }
+}
+
+} // namespace weftio::dpdk
