@@ -30,8 +30,8 @@ class port {
     /// named.
     /// A driver's arguments must give it enough queues (`net_af_packet0,iface=eth0,qpairs=4`); `iface:NAME` does so
     /// itself. `iface:NAME` is AF_XDP where that receives every packet and takes none that Linux needs: the interface
-    /// has one receive queue for each engine, and no IP address (except IPv6 link-local).
-    /// Else it is AF_PACKET, and the log says why. `iface:NAME,xdp=only` is
+    /// has one receive queue for each engine, no IP address (except IPv6 link-local), and no XDP program of another
+    /// program. Else it is AF_PACKET, and the log says why. `iface:NAME,xdp=only` is
     /// AF_XDP, also on an interface with an address, or it is refused. A capture that one port of this process writes
     /// cannot be read or written by another.
     /// Blocks until packets can arrive: some 10 to 100 ms; on an interface of an earlier port of this process up to
@@ -56,7 +56,8 @@ class port {
     /// Whether a capture file has been read to its end and no packet of it is held; always false for other ports.
     bool exhausted() const noexcept;
     /// Whether the device, or the Linux interface behind it, has been removed, or an unplugged NIC waits for the port
-    /// to close. A running engine detects this within about 20 ms: send queues then fail and flush the entries that the
+    /// to close, or another program has detached or replaced the port's XDP program, without which AF_XDP receives
+    /// nothing. A running engine detects this within about 20 ms: send queues then fail and flush the entries that the
     /// driver has not taken, and no packet is received any more.
     bool gone() const noexcept;
     /// Number of engines.

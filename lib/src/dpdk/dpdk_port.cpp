@@ -88,6 +88,8 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
         std::string why;
         do {
             try {
+                if (candidate.device.starts_with("net_af_xdp"))
+                    hook_ = std::make_unique<xdp_hook>(parsed.interface, parsed.all_queues);
                 probe(spec, candidate);
                 configure(spec, options);
                 if (!parsed.written.empty())
@@ -125,6 +127,8 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
     device_ = candidate.device;
     if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0)
         return claim(spec);
+    if (hook_)
+        hook_->require_free(spec);
     bus_ = candidate.pci ? "pci" : "vdev";
     ring_frame_bytes_ = candidate.device.starts_with("net_af_packet") ? ring_frame_bytes(candidate.arguments) : 0;
     if (int result = make_device(candidate.arguments); result != 0) {
@@ -297,6 +301,8 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
         now, [&](const xdp_object& object) { return std::find(before.begin(), before.end(), object) != before.end(); });
     xdp_objects_.insert(xdp_objects_.end(), now.begin(), now.end());
     comes_back_ = result != 0 && ours_ && known.contains(info.if_index);
+    if (result == 0 && hook_)
+        hook_->adopt();
     if (result == 0 && queue + 1 == queue_count_)
         known.insert(info.if_index);
     return result;
@@ -313,19 +319,29 @@ void dpdk_port::take_down() noexcept
     claim_.release();
     shared_.reset(); // gives back its mbufs
     if (std::exchange(ours_, false)) {
-        std::uint16_t other = 0;
-        if (!removed)
-            remove_device();
-        else if (rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0) // no other device has taken the name
-            dpdk::remove_device(bus_, device_);                              // removes what rte_eth_dev_close() leaves
-        if (!removed || rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0)
-            free_rings_of(device_);
+        if (hook_)
+            hook_->let_go([&] { close_device(removed); });
+        else
+            close_device(removed);
         if (const rte_device* device = std::exchange(dma_, nullptr)) // removed already
             forget_device(*device);
         close_descriptors(std::exchange(xdp_objects_, {}));
     }
+    hook_.reset();
     settings_.restore();
     pools_.let_go(device_);
+}
+
+/// @param removed  somebody else has removed the device
+void dpdk_port::close_device(bool removed) noexcept
+{
+    std::uint16_t other = 0;
+    if (!removed)
+        remove_device();
+    else if (rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0) // no other device has taken the name
+        dpdk::remove_device(bus_, device_);                              // removes what rte_eth_dev_close() leaves
+    if (!removed || rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0)
+        free_rings_of(device_);
 }
 
 void dpdk_port::remove_device() noexcept
@@ -404,6 +420,7 @@ std::vector<wire> dpdk_port::wires() const
                     .most_mtu = most_mtu_,
                     .file = file_.get(),
                     .dump = dump_.get(),
+                    .hook = hook_.get(),
                     .shared = shared_.get(),
                     .copies = pools_.copies(),
                     .bounces = !dma_ && zero_copy_,

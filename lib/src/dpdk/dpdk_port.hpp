@@ -20,6 +20,7 @@
 #include "dpdk/port_spec.hpp"
 #include "dpdk/shared_wire.hpp"
 #include "dpdk/wire.hpp"
+#include "dpdk/xdp_hook.hpp"
 #include "dpdk/xdp_objects.hpp"
 #include "weftio/options.hpp"
 
@@ -77,6 +78,7 @@ class dpdk_port {
     int make_receive_queue(std::uint16_t queue, std::uint16_t entries);
     void claim(std::string_view spec);
     void take_down() noexcept;
+    void close_device(bool removed) noexcept;
     void remove_device() noexcept;
 
     interface_settings settings_;
@@ -92,6 +94,7 @@ class dpdk_port {
     rte_device* dma_ = nullptr;  ///< set if the device reads memory by DMA
     bool zero_copy_ = true;
     packet_pools pools_;
+    std::unique_ptr<xdp_hook> hook_;                          ///< net_af_xdp only
     dpdk::xdp_objects xdp_objects_;                           ///< made by the driver's receive queues
     std::uint32_t ring_frame_bytes_ = 0;                      ///< net_af_packet: a packet and its header; else 0
     std::uint32_t most_mtu_ = 0;                              ///< largest that the driver and copies_ can take
