@@ -303,8 +303,10 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
     comes_back_ = result != 0 && ours_ && known.contains(info.if_index);
     if (result == 0 && hook_)
         hook_->adopt();
-    if (result == 0 && queue + 1 == queue_count_)
+    if (result == 0 && queue + 1 == queue_count_) {
         known.insert(info.if_index);
+        xdp_sockets_ = sockets_among(xdp_objects_);
+    }
     return result;
 }
 
@@ -325,6 +327,7 @@ void dpdk_port::take_down() noexcept
             close_device(removed);
         if (const rte_device* device = std::exchange(dma_, nullptr)) // removed already
             forget_device(*device);
+        xdp_sockets_.clear();
         close_descriptors(std::exchange(xdp_objects_, {}));
     }
     hook_.reset();
@@ -454,8 +457,13 @@ std::uint64_t dpdk_port::missed() const noexcept
     for (const packet_socket& socket : packet_sockets_) // their driver does not read this counter
         missed_by_sockets_.fetch_add(missed_since_asked(socket), std::memory_order_relaxed);
     std::uint64_t by_driver = rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;
-    if (driver_ == "net_af_xdp") // the driver counts some of the interface's drops, so take the larger count
-        by_driver = std::max(by_driver, interface_->rx_dropped());
+    if (driver_ == "net_af_xdp") {
+        // The driver leaves out full rings. Some interfaces count what its sockets lose, so take the larger count.
+        std::uint64_t by_sockets = 0;
+        for (const int socket : xdp_sockets_)
+            by_sockets += lost_at(socket);
+        by_driver = std::max({by_driver, by_sockets, interface_->rx_dropped()});
+    }
     return by_driver + missed_by_sockets_.load(std::memory_order_relaxed);
 }
 

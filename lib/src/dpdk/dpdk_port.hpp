@@ -96,6 +96,7 @@ class dpdk_port {
     packet_pools pools_;
     std::unique_ptr<xdp_hook> hook_;                          ///< net_af_xdp only
     dpdk::xdp_objects xdp_objects_;                           ///< made by the driver's receive queues
+    std::vector<int> xdp_sockets_;                            ///< net_af_xdp: one for each queue
     std::uint32_t ring_frame_bytes_ = 0;                      ///< net_af_packet: a packet and its header; else 0
     std::uint32_t most_mtu_ = 0;                              ///< largest that the driver and copies_ can take
     std::vector<packet_socket> packet_sockets_;               ///< net_af_packet: one for each queue
