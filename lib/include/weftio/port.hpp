@@ -12,6 +12,7 @@
 #include "weftio/counters.hpp"
 #include "weftio/detail/internals.hpp"
 #include "weftio/options.hpp"
+#include "weftio/port_info.hpp"
 
 namespace weftio {
 
@@ -31,7 +32,7 @@ class port {
     /// A driver's arguments must give it enough queues (`net_af_packet0,iface=eth0,qpairs=4`); `iface:NAME` does so
     /// itself. `iface:NAME` is AF_XDP where that receives every packet and takes none that Linux needs: the interface
     /// has one receive queue for each engine, no IP address (except IPv6 link-local), and no XDP program of another
-    /// program. Else it is AF_PACKET, and the log says why. `iface:NAME,xdp=only` is
+    /// program. Else it is AF_PACKET, and the log says why; info() returns the consequences. `iface:NAME,xdp=only` is
     /// AF_XDP, also on an interface with an address, or it is refused. A capture that one port of this process writes
     /// cannot be read or written by another.
     /// Blocks until packets can arrive: some 10 to 100 ms; on an interface of an earlier port of this process up to
@@ -42,6 +43,8 @@ class port {
 
     const std::string& spec() const noexcept;
     const std::string& driver() const noexcept; ///< "net_af_xdp", ...: for `iface:` the driver that worked
+    /// What the driver does to the packets of the interface. Throws std::bad_alloc.
+    port_info info() const;
     std::array<std::uint8_t, 6> mac() const noexcept;
     /// The longest packet that can be sent: the MTU of the Linux interface behind the port, else of the driver; at
     /// most what the driver can send.

@@ -369,6 +369,14 @@ bool dpdk_port::stands_before_others() const noexcept
     return driver_ == "net_bonding" || driver_ == "net_failsafe";
 }
 
+/// DPDK's af_packet driver joins a fanout group that joins fragments, and puts tags back without their type.
+port_info dpdk_port::info() const
+{
+    const bool packet = driver_ == "net_af_packet";
+    return {
+        .driver = driver_, .linux_receives_too = packet, .joins_fragments = packet, .rewrites_service_tags = packet};
+}
+
 std::array<std::uint8_t, 6> dpdk_port::mac() const noexcept
 {
     if (shared_)

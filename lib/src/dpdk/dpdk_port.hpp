@@ -23,6 +23,7 @@
 #include "dpdk/xdp_hook.hpp"
 #include "dpdk/xdp_objects.hpp"
 #include "weftio/options.hpp"
+#include "weftio/port_info.hpp"
 
 struct rte_device;
 struct rte_eth_conf;
@@ -46,6 +47,7 @@ class dpdk_port {
         return claim_.removed();
     } ///< somebody else removed the device; another port may have its number
     const std::string& driver() const noexcept { return driver_; }
+    port_info info() const;
     std::array<std::uint8_t, 6> mac() const noexcept;
     std::uint16_t mtu() const noexcept;
     /// A received packet of this length may have been truncated by the driver.
