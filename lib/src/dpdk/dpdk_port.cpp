@@ -89,7 +89,7 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
         do {
             try {
                 if (candidate.device.starts_with("net_af_xdp"))
-                    hook_ = std::make_unique<xdp_hook>(parsed.interface, parsed.all_queues);
+                    hook_ = std::make_unique<xdp_hook>(parsed.interface, parsed.all_queues ? options.engines : 0);
                 probe(spec, candidate);
                 configure(spec, options);
                 if (!parsed.written.empty())
@@ -99,6 +99,10 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                     driver_ = "wire";
                 for (const packet_socket& socket : packet_sockets_)
                     packet_rings_.push_back(std::make_unique<packet_ring>(socket, ring_frame_bytes_, *interface_));
+                if (hook_ && parsed.note.text.empty())
+                    core::log(log_level::info, fmt::format("weftio: port {}: AF_XDP takes all packets of {} away from "
+                                                           "Linux while the port is open",
+                                                           spec, parsed.interface));
                 return;
             } catch (const std::exception& reason) {
                 take_down();

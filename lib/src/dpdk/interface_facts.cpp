@@ -62,6 +62,13 @@ std::string address_of(const std::string& name)
 
 } // namespace
 
+unsigned queues_of(const std::string& name) noexcept
+{
+    ethtool_channels channels{};
+    channels.cmd = ETHTOOL_GCHANNELS;
+    return ethtool(name, channels) ? channels.rx_count + channels.combined_count : 0;
+}
+
 interface_facts read_facts(const std::string& name)
 {
     interface_facts facts;

@@ -18,5 +18,8 @@ struct interface_facts {
 /// Reads them for an interface in the network namespace of the calling thread. What Linux does not report keeps its
 /// initial value. Throws std::bad_alloc.
 interface_facts read_facts(const std::string& name);
+/// The number of receive queues in use, as "ethtool -l" has it; 0: the interface does not report it. In the network
+/// namespace of the calling thread.
+unsigned queues_of(const std::string& name) noexcept;
 
 } // namespace weftio::dpdk

@@ -1,5 +1,7 @@
 #include "dpdk/link_messages.hpp"
 
+#include <linux/ethtool_netlink.h>
+#include <linux/genetlink.h>
 #include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -10,12 +12,13 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
+
+#include "dpdk/netlink_parts.hpp"
 
 namespace weftio::dpdk {
 
 namespace {
-
-constexpr std::size_t most_bytes = 8192; ///< of a report about one interface, which has some 2 KiB
 
 struct request {
     nlmsghdr head{};
@@ -41,21 +44,6 @@ struct request {
         return attribute;
     }
 };
-
-/// Calls `visit(type, data, bytes)` for each attribute.
-template <class Visit>
-void for_each_attribute(const rtattr* attribute, std::size_t bytes, Visit&& visit) noexcept
-{
-    for (auto left = static_cast<int>(bytes); RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left))
-        visit(attribute->rta_type & NLA_TYPE_MASK, RTA_DATA(attribute), RTA_PAYLOAD(attribute));
-}
-
-std::uint32_t number_in(const void* data, std::size_t bytes) noexcept
-{
-    std::uint32_t number = 0;
-    std::memcpy(&number, data, std::min(bytes, sizeof number));
-    return number;
-}
 
 void read_programs(const void* data, std::size_t bytes, link_report& report) noexcept
 {
@@ -88,24 +76,67 @@ std::optional<link_report> report_in(const nlmsghdr& message) noexcept
     return tells_of_programs && link.ifi_family == AF_UNSPEC ? std::optional(report) : std::nullopt;
 }
 
-/// Room for one message.
-struct answer {
-    alignas(nlmsghdr) std::array<std::byte, most_bytes> bytes;
-
-    /// Receives a message of the kernel's. Returns nullptr and sets errno on failure: EBADMSG if it is cut.
-    const nlmsghdr* receive(int socket, int flags) noexcept
-    {
-        iovec piece{bytes.data(), bytes.size()};
-        msghdr whole{};
-        whole.msg_iov = &piece;
-        whole.msg_iovlen = 1;
-        const ssize_t got = ::recvmsg(socket, &whole, flags);
-        const auto* message = reinterpret_cast<const nlmsghdr*>(bytes.data());
-        if (got >= 0 && !NLMSG_OK(message, static_cast<std::size_t>(got)))
-            errno = EBADMSG;
-        return got >= 0 && NLMSG_OK(message, static_cast<std::size_t>(got)) ? message : nullptr;
-    }
+/// A request for a family of generic netlink, by its name.
+struct family_request {
+    nlmsghdr head{};
+    genlmsghdr command{.cmd = CTRL_CMD_GETFAMILY, .version = 1, .reserved = 0};
+    rtattr name_head{.rta_len = RTA_LENGTH(sizeof ETHTOOL_GENL_NAME), .rta_type = CTRL_ATTR_FAMILY_NAME};
+    char name[RTA_ALIGN(sizeof ETHTOOL_GENL_NAME)] = ETHTOOL_GENL_NAME;
 };
+
+/// Calls `visit(type, data, bytes)` for each attribute of a message of generic netlink.
+template <class Visit>
+void for_each_attribute_of(const nlmsghdr& message, Visit&& visit) noexcept
+{
+    constexpr std::size_t before = NLMSG_LENGTH(GENL_HDRLEN);
+    if (message.nlmsg_type < NLMSG_MIN_TYPE || message.nlmsg_len < before)
+        return;
+    const auto* first = reinterpret_cast<const rtattr*>(reinterpret_cast<const std::byte*>(&message) + before);
+    for_each_attribute(first, message.nlmsg_len - before, visit);
+}
+
+/// The number of ethtool's multicast group for notifications; 0: none.
+std::uint32_t group_in(const nlmsghdr& family) noexcept
+{
+    std::uint32_t found = 0;
+    auto read_group = [&](int, const void* group, std::size_t bytes) {
+        std::string_view name;
+        std::uint32_t number = 0;
+        for_each_attribute(static_cast<const rtattr*>(group), bytes, [&](int type, const void* data, std::size_t size) {
+            if (type == CTRL_ATTR_MCAST_GRP_NAME)
+                name = {static_cast<const char*>(data), ::strnlen(static_cast<const char*>(data), size)};
+            if (type == CTRL_ATTR_MCAST_GRP_ID)
+                number = number_in(data, size);
+        });
+        if (name == ETHTOOL_MCGRP_MONITOR_NAME)
+            found = number;
+    };
+    for_each_attribute_of(family, [&](int type, const void* data, std::size_t bytes) {
+        if (type == CTRL_ATTR_MCAST_GROUPS)
+            for_each_attribute(static_cast<const rtattr*>(data), bytes, read_group);
+    });
+    return found;
+}
+
+/// The receive queues in a notification; nothing if it is about something else.
+std::optional<unsigned> queues_in(const nlmsghdr& message, int index) noexcept
+{
+    std::uint32_t about = 0, queues = 0;
+    for_each_attribute_of(message, [&](int type, const void* data, std::size_t bytes) {
+        if (type == ETHTOOL_A_CHANNELS_HEADER)
+            for_each_attribute(static_cast<const rtattr*>(data), bytes,
+                               [&](int part, const void* value, std::size_t size) {
+                                   if (part == ETHTOOL_A_HEADER_DEV_INDEX)
+                                       about = number_in(value, size);
+                               });
+        if (type == ETHTOOL_A_CHANNELS_RX_COUNT || type == ETHTOOL_A_CHANNELS_COMBINED_COUNT)
+            queues += number_in(data, bytes);
+    });
+    const auto& command = *static_cast<const genlmsghdr*>(NLMSG_DATA(&message));
+    return command.cmd == ETHTOOL_MSG_CHANNELS_NTF && about == static_cast<std::uint32_t>(index)
+               ? std::optional<unsigned>(queues)
+               : std::nullopt;
+}
 
 } // namespace
 
@@ -134,7 +165,7 @@ link_socket::~link_socket()
 std::optional<link_report> link_socket::ask(int index) const noexcept
 {
     const request question(RTM_GETLINK, 0, index);
-    answer room;
+    netlink_answer room;
     const nlmsghdr* message = nullptr;
     if (::send(socket_, &question, question.head.nlmsg_len, 0) > 0)
         message = room.receive(socket_, 0);
@@ -153,7 +184,7 @@ int link_socket::detach(int index, xdp_place place, int program) const noexcept
     wish.add(IFLA_XDP_EXPECTED_FD, &expected, sizeof expected);
     wish.add(IFLA_XDP_FLAGS, &flags, sizeof flags);
     nest.rta_len = static_cast<std::uint16_t>(wish.head.nlmsg_len - begin);
-    answer room;
+    netlink_answer room;
     if (::send(socket_, &wish, wish.head.nlmsg_len, 0) < 0)
         return errno;
     const nlmsghdr* message = room.receive(socket_, 0);
@@ -164,7 +195,7 @@ int link_socket::detach(int index, xdp_place place, int program) const noexcept
 
 link_socket::news link_socket::next(link_report& report) const noexcept
 {
-    answer room;
+    netlink_answer room;
     while (true) {
         const nlmsghdr* message = room.receive(socket_, MSG_DONTWAIT);
         if (!message)
@@ -175,6 +206,36 @@ link_socket::news link_socket::next(link_report& report) const noexcept
         report = *found;
         return news::link;
     }
+}
+
+channel_news::channel_news() noexcept : socket_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC))
+{
+    family_request request;
+    request.head.nlmsg_len = sizeof request;
+    request.head.nlmsg_type = GENL_ID_CTRL;
+    request.head.nlmsg_flags = NLM_F_REQUEST;
+    netlink_answer room;
+    const nlmsghdr* const family =
+        ::send(socket_, &request, sizeof request, 0) > 0 ? room.receive(socket_, 0) : nullptr;
+    if (const std::uint32_t group = family ? group_in(*family) : 0; group != 0)
+        ::setsockopt(socket_, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof group);
+}
+
+channel_news::~channel_news()
+{
+    if (socket_ >= 0)
+        ::close(socket_);
+}
+
+std::optional<unsigned> channel_news::receive_queues(int index) const noexcept
+{
+    std::optional<unsigned> most;
+    netlink_answer room;
+    while (const nlmsghdr* message = room.receive(socket_, MSG_DONTWAIT))
+        if (message->nlmsg_len >= NLMSG_LENGTH(GENL_HDRLEN))
+            if (const std::optional<unsigned> queues = queues_in(*message, index))
+                most = std::max(most.value_or(0), *queues);
+    return most;
 }
 
 } // namespace weftio::dpdk

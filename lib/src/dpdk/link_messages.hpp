@@ -1,4 +1,4 @@
-// What Linux reports about a network interface over rtnetlink.
+// What Linux reports about a network interface over netlink.
 #pragma once
 
 #include <array>
@@ -39,6 +39,25 @@ class link_socket {
     /// Takes the next notification of a changed interface. Never blocks. `lost`: some are missing.
     /// @param report  filled in for `link` only
     news next(link_report& report) const noexcept;
+
+ private:
+    int socket_;
+};
+
+/// A socket of ethtool's notifications that numbers of queues have changed (generic netlink), in the network namespace of the constructing thread. Without ethtool's family, which
+/// needs Linux 5.6, there are no notifications.
+///
+/// - Threads: any.
+class channel_news {
+ public:
+    channel_news() noexcept;
+    channel_news(const channel_news&) = delete;
+    channel_news& operator=(const channel_news&) = delete;
+    ~channel_news();
+
+    /// The number of receive queues that an interface has now, if it has changed since the last call. Never blocks, and
+    /// takes no lock of the kernel's network settings. Of several changes it returns the one with the most queues.
+    std::optional<unsigned> receive_queues(int index) const noexcept;
 
  private:
     int socket_;

@@ -63,10 +63,9 @@ bool port_watch::is_there() noexcept
         down_since_ns_ = polled_ns_;
     up_ = seen.up;
     mtu_ = seen.mtu != 0 ? seen.mtu : mtu_;
-    if (!seen.there || !hook_ || !hook_->is_lost())
-        return seen.there;
-    why_ = "another program has detached or replaced its XDP program on the interface, so it would receive nothing";
-    return false;
+    const char* const trouble = seen.there && hook_ ? hook_->trouble() : nullptr;
+    why_ = trouble ? trouble : why_;
+    return seen.there && !trouble;
 }
 
 } // namespace weftio::dpdk

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <net/if.h>
+#include <net/if_arp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <linux/if_packet.h>
+#include <optional>
 
 #include "weftio/error.hpp"
 
@@ -40,6 +43,34 @@ const std::string& plain(std::string_view spec, const std::string& value)
     return value;
 }
 
+namespace {
+
+/// The type of the interface's addresses (ARPHRD_*); nothing if it cannot be read.
+std::optional<unsigned> type_of_address(const std::string& interface)
+{
+    ifreq request{};
+    interface.copy(request.ifr_name, IFNAMSIZ - 1);
+    const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool answered = socket >= 0 && ::ioctl(socket, SIOCGIFHWADDR, &request) == 0;
+    if (socket >= 0)
+        ::close(socket);
+    return answered ? std::optional<unsigned>(request.ifr_hwaddr.sa_family) : std::nullopt;
+}
+
+/// Refuses an interface whose frames have no Ethernet header: their first bytes would be taken for MAC addresses.
+void require_ethernet(std::string_view spec, const std::string& name)
+{
+    const unsigned type = type_of_address(name).value_or(ARPHRD_ETHER);
+    if (type != ARPHRD_ETHER && type != ARPHRD_LOOPBACK)
+        throw error(errc::not_supported,
+                    fmt::format("weftio: port {}: the frames of {} have no Ethernet header (its address type is {}), "
+                                "as on tun, WireGuard and other tunnels; name the interface below the tunnel, or one "
+                                "of Ethernet, such as a veth or tap",
+                                spec, name, type));
+}
+
+} // namespace
+
 void require_interface(std::string_view spec, const std::string& name)
 {
     if (name.empty() || name.size() >= IFNAMSIZ)
@@ -48,9 +79,11 @@ void require_interface(std::string_view spec, const std::string& name)
                                 IFNAMSIZ - 1, interface_names()));
     if (!if_nametoindex(name.c_str()))
         throw error(errc::not_found,
-                    fmt::format("weftio: port {}: no such interface (have: {}); name one of these or create it with "
-                                "\"ip link add {} type veth peer name {}p\"",
+                    fmt::format("weftio: port {}: no such interface (have: {}); name one of these, create it with "
+                                "\"ip link add {} type veth peer name {}p\", or run in its network namespace "
+                                "(\"ip netns exec\")",
                                 spec, interface_names(), name, name));
+    require_ethernet(spec, name);
 }
 
 void require_raw_sockets(std::string_view spec)

@@ -13,7 +13,8 @@ std::string interface_names();
 /// Returns `value`, a name or path, if it can be a devargs value: DPDK splits these at commas and cannot quote. Throws
 /// weftio::error errc::invalid_argument.
 const std::string& plain(std::string_view spec, const std::string& value);
-/// Throws weftio::error errc::invalid_argument, errc::not_found.
+/// Requires an interface whose frames have an Ethernet header, in the network namespace of the calling thread. Throws
+/// weftio::error errc::invalid_argument, errc::not_found, errc::not_supported.
 void require_interface(std::string_view spec, const std::string& name);
 /// Throws weftio::error errc::permission_denied.
 void require_raw_sockets(std::string_view spec);

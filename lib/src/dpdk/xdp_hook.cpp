@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/log.hpp"
+#include "dpdk/interface_facts.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::dpdk {
@@ -107,7 +108,7 @@ class without_log_of {
 
 } // namespace
 
-xdp_hook::xdp_hook(const std::string& interface, bool all_queues)
+xdp_hook::xdp_hook(const std::string& interface, unsigned all_queues)
     : interface_(interface), index_(static_cast<int>(::if_nametoindex(interface.c_str()))), all_queues_(all_queues)
 {}
 
@@ -142,14 +143,27 @@ void xdp_hook::adopt() noexcept
     }
     const std::optional<link_report> now = requests_.ask(index_);
     const auto id = now ? std::ranges::find_if(now->programs, [](std::uint32_t each) { return each != 0; }) : nullptr;
+    has_more_queues_ = all_queues_ != 0 && queues_of(interface_) > all_queues_; // since its facts were read
     if (!now || id == now->programs.end()) {
         lost_ = now.has_value();
         return;
     }
     program_ = *id;
     place_ = static_cast<xdp_place>(id - now->programs.begin());
-    if (descriptor_ < 0 && (all_queues_ || !before_.holds(program_)))
+    if (descriptor_ < 0 && (all_queues_ != 0 || !before_.holds(program_)))
         descriptor_ = open_program(program_);
+}
+
+const char* xdp_hook::trouble() noexcept
+{
+    const std::optional<unsigned> queues = channels_.receive_queues(index_);
+    if (program_ != 0 && all_queues_ != 0 && queues.value_or(0) > all_queues_)
+        has_more_queues_.store(true, std::memory_order_relaxed);
+    if (is_lost())
+        return "another program has detached or replaced its XDP program on the interface, so it would receive nothing";
+    return has_more_queues_.load(std::memory_order_relaxed) ? "its interface has more receive queues now (ethtool -L), "
+                                                              "and it would receive nothing from the new ones"
+                                                            : nullptr;
 }
 
 bool xdp_hook::is_lost() noexcept

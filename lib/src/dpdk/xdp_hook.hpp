@@ -16,12 +16,13 @@ namespace weftio::dpdk {
 /// program there. This class prevents it from taking the place of another program (a firewall, a load balancer), at
 /// open and at close, and detects that the driver's program is detached or replaced.
 ///
-/// - Threads: is_lost() any; the others one at a time.
+/// - Threads: trouble() any; the others one at a time.
 class xdp_hook {
  public:
-    /// @param all_queues  the port has all receive queues of the interface, so a program of libxdp's that was there
-    ///                    before serves nobody else
-    xdp_hook(const std::string& interface, bool all_queues);
+    /// @param all_queues  how many receive queues the interface may have, since the port is to receive from all of them;
+    ///                    a program of libxdp's that was there before then serves nobody else. 0: the port has queues
+    ///                    that its user has chosen
+    xdp_hook(const std::string& interface, unsigned all_queues);
     xdp_hook(const xdp_hook&) = delete;
     xdp_hook& operator=(const xdp_hook&) = delete;
     ~xdp_hook();
@@ -31,27 +32,30 @@ class xdp_hook {
     void require_free(std::string_view spec);
     /// Call it when the driver has attached its program: the program that is attached now is ours.
     void adopt() noexcept;
-    /// Whether our program has been detached or replaced. False before adopt(). Takes no lock of the kernel's network
-    /// settings, unless Linux has lost notifications.
-    bool is_lost() noexcept;
+    /// Why packets of the interface no longer reach the port: our program has been detached or replaced, or the
+    /// interface has more receive queues. nullptr: they reach it; also before adopt(). Takes no lock of the kernel's
+    /// network settings, unless Linux has lost notifications.
+    const char* trouble() noexcept;
     /// Detaches our program, unless another one has taken its place, and has the driver close. DPDK's close detaches
     /// whatever is attached then, so it runs without the right to do so (CAP_NET_ADMIN).
     void let_go(const std::function<void()>& close_driver) noexcept;
 
  private:
+    bool is_lost() noexcept;
     /// libxdp's dispatcher has files in /sys/fs/bpf, which only libxdp can remove: libxdp detaches it.
     bool is_for_libxdp_to_detach() const noexcept;
 
     std::string interface_;
     int index_;
-    bool all_queues_;
+    unsigned all_queues_;
+    channel_news channels_;
     std::mutex asking_; ///< for requests_ in is_lost()
     link_socket requests_{link_socket::use::requests}, notifications_{link_socket::use::notifications};
     link_report before_;        ///< at require_free()
     std::uint32_t program_ = 0; ///< id of ours; 0: none
     xdp_place place_ = xdp_place::driver;
     int descriptor_ = -1; ///< of our program; -1: the program is not ours to detach
-    std::atomic<bool> lost_{false};
+    std::atomic<bool> lost_{false}, has_more_queues_{false};
 };
 
 } // namespace weftio::dpdk

@@ -64,6 +64,41 @@ TEST(InterfaceOfFourQueues, IsServedByFourEngines)
     });
 }
 
+/// Opens m1 with one queue, which then gets four.
+void with_more_queues(const char* spec, const char* driver, const std::function<void(port&)>& body)
+{
+    in_own_network(missed, [&] {
+        make_pair_of_four_queues();
+        shell("ethtool -L m1 rx 1 tx 1 && ethtool -L m0 rx 1 tx 1");
+        port opened = port::open(spec, {.mode = engine_mode::inline_worker});
+        if (opened.driver() != driver)
+            GTEST_SKIP() << "missed: more queues under " << driver << "; it is unavailable here";
+        expect_all_of_400_datagrams(opened);
+        shell("ethtool -L m1 rx 4 && ethtool -L m0 tx 4");
+        body(opened);
+    });
+}
+
+TEST(InterfaceThatGetsMoreQueues, EndsAPortOfAfXdp)
+{
+    const lines_logged errors(log_level::error);
+    with_more_queues("iface:m1", "net_af_xdp", [&](port& opened) {
+        EXPECT_TRUE(eventually([&] {
+            opened.turn();
+            return opened.gone();
+        }));
+        EXPECT_THAT(errors.of_weftio(), ElementsAre(HasSubstr("more receive queues now (ethtool -L)")));
+    });
+}
+
+TEST(InterfaceThatGetsMoreQueues, IsServedWholeByAfPacket)
+{
+    with_more_queues("net_af_packet_queues,iface=m1", "net_af_packet", [](port& opened) {
+        expect_all_of_400_datagrams(opened);
+        EXPECT_FALSE(opened.gone());
+    });
+}
+
 TEST(InterfaceSpec, RefusesOptionsThatItDoesNotKnow)
 {
     in_own_network(missed, [] {
