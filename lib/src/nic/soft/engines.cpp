@@ -11,7 +11,7 @@ engines::engine_units::engine_units(const engine_supplies::port_queue& queue, co
                                     const std::string& name)
     : sender(queue.wire, keys, pool), receiver(queue.wire, queue.pool, supplies.hold, supplies.capture),
       rdma(queue.wire, keys, receiver, rdma_by_packet),
-      link(queue.wire.port, supplies.interface, name, {&sender, &receiver, &rdma})
+      link(queue.wire.port, supplies.interface, queue.wire.hook, name, {&sender, &receiver, &rdma})
 {}
 
 engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, send_pool& pool,
