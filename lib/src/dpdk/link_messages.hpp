@@ -44,8 +44,9 @@ class link_socket {
     int socket_;
 };
 
-/// A socket of ethtool's notifications that numbers of queues have changed (generic netlink), in the network namespace of the constructing thread. Without ethtool's family, which
-/// needs Linux 5.6, there are no notifications.
+/// A socket of ethtool's notifications that numbers of queues have changed (generic netlink), in the network namespace
+/// of the constructing thread. Without ethtool's family, which needs Linux 5.6, there are no notifications. One that
+/// Linux drops, because the socket is full, is missed.
 ///
 /// - Threads: any.
 class channel_news {

@@ -19,8 +19,8 @@ namespace weftio::dpdk {
 /// - Threads: trouble() any; the others one at a time.
 class xdp_hook {
  public:
-    /// @param all_queues  how many receive queues the interface may have, since the port is to receive from all of them;
-    ///                    a program of libxdp's that was there before then serves nobody else. 0: the port has queues
+    /// @param all_queues  how many receive queues the interface may have, since the port receives from all of them; a
+    ///                    program of libxdp's that was there before then serves nobody else. 0: the port has queues
     ///                    that its user has chosen
     xdp_hook(const std::string& interface, unsigned all_queues);
     xdp_hook(const xdp_hook&) = delete;
