@@ -1,39 +1,37 @@
-// The interfaces that a responder and a requester get from their owner, with checks of each call.
+// The fakes of unit/roce/fakes.hpp, with checks of each call of a responder and a requester.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "expect.hpp"
 #include "guarded.hpp"
-#include "roce/requester.hpp"
-#include "roce/responder.hpp"
+#include "unit/roce/fakes.hpp"
 
 namespace weftio::fuzz {
 
 using roce::piece;
+using roce_ends::fake_memory;
+using roce_ends::fake_receives;
+using roce_ends::fake_wire;
 
-/// A region of 8 KiB between guard pages. It checks that the responder writes only within a range that it has checked
-/// before. Exception: it may write the range `whole` of a message of one packet without an earlier check.
-class checked_memory final : public roce::remote_memory {
+/// Memory of 8 KiB. It checks that the responder writes only within a range that it has checked before. Exception: it
+/// may write the range `whole` of a message of one packet without an earlier check.
+class checked_memory final : public fake_memory {
  public:
-    static constexpr std::uint32_t key = 0x100;
-    static constexpr std::uint64_t begin = 0x10000, size = 2 * guarded::page;
+    static constexpr std::uint64_t size = 8192;
+
+    checked_memory() : fake_memory(size) {}
 
     refusal check(const roce::remote_range& range, access needed) override
     {
         expect(range.bytes != 0 && range.bytes <= net::largest_message_bytes, "a range has bytes, and 2 GiB at most");
-        if (range.key != own_key)
-            return refusal::unknown_key;
-        const std::uint64_t offset = range.address - begin;
-        if (offset > size || range.bytes > size - offset)
-            return refusal::outside_region;
-        if ((needed & access::remote_write) != access::none)
+        const refusal why = fake_memory::check(range, needed);
+        if (why == refusal::none && (needed & access::remote_write) != access::none)
             announced_ = range;
-        return refusal::none;
+        return why;
     }
     refusal write(const roce::remote_range& range, std::span<const std::uint8_t> from) override
     {
@@ -44,87 +42,65 @@ class checked_memory final : public roce::remote_memory {
                             range.address - announced_.address <= announced_.bytes - range.bytes),
                "what is written was announced");
         const roce::remote_range before = announced_;
-        const refusal why = check(range, access::remote_write);
+        const refusal why = fake_memory::write(range, from);
         announced_ = before;
-        if (why == refusal::none)
-            std::copy(from.begin(), from.end(), at(range.address));
-        return why;
-    }
-    refusal read(const roce::remote_range& range, std::span<const std::uint8_t>& found) override
-    {
-        const refusal why = check(range, access::remote_read);
-        if (why == refusal::none)
-            found = {at(range.address), range.bytes};
         return why;
     }
     refusal word(std::uint32_t of, std::uint64_t address, std::uint64_t*& found) override
     {
         expect(address % 8 == 0, "atomics are aligned");
-        const refusal why = check({of, address, 8}, access::remote_atomic);
-        if (why == refusal::none)
-            found = reinterpret_cast<std::uint64_t*>(at(address));
-        return why;
+        return fake_memory::word(of, address, found);
     }
+    /// The key stays, so that requests after an invalidation reach the memory too.
     refusal invalidate(std::uint32_t of) override { return of == own_key ? refusal::none : refusal::unknown_key; }
 
-    std::uint32_t own_key = key;
     roce::remote_range whole; ///< range of the current packet, if the packet is a whole message
 
  private:
-    std::uint8_t* at(std::uint64_t address)
-    {
-        static guarded memory(size);
-        return reinterpret_cast<std::uint8_t*>(memory.kernel()) + (address - begin);
-    }
-
     roce::remote_range announced_;
 };
 
-class checked_receives final : public roce::receive_entries {
+class checked_receives final : public fake_receives {
  public:
     roce::taken take() override
     {
-        expect(!current_, "one entry is current at most");
-        current_ = posted != 0;
-        posted -= current_;
+        expect(!has_current_, "one entry is current at most");
+        const roce::taken what = fake_receives::take();
+        has_current_ = what == roce::taken::entry;
         next_ = 0;
-        return current_ ? roce::taken::entry : roce::taken::none;
+        return what;
     }
     refusal deliver(std::uint32_t offset, std::span<const std::uint8_t> from) override
     {
-        expect(current_, "bytes go to the current entry");
+        expect(has_current_, "bytes go to the current entry");
         expect(offset == next_, "each packet goes behind the one before");
-        if (offset + from.size() > room)
-            return room % 2 == 0 ? refusal::receive_too_short : refusal::unknown_key;
-        next_ += static_cast<std::uint32_t>(from.size());
-        for (std::uint8_t byte : from)
-            sum_ += byte; // read all
-        return refusal::none;
+        const refusal why = fake_receives::deliver(offset, from);
+        if (why == refusal::none)
+            next_ += static_cast<std::uint32_t>(from.size());
+        return why;
     }
     void complete(const roce::receive_completion& completion) override
     {
-        expect(std::exchange(current_, false), "the current entry completes, once");
+        expect(std::exchange(has_current_, false), "the current entry completes, once");
         expect(completion.result != refusal::none || completion.by == roce::filled_by::write_immediate ||
                    completion.bytes == next_,
                "a completion tells the length of its message");
+        fake_receives::complete(completion);
     }
     void give_back() override
     {
-        expect(std::exchange(current_, false), "the current entry is given back, once");
-        ++posted;
+        expect(std::exchange(has_current_, false), "the current entry is given back, once");
+        fake_receives::give_back();
     }
-    bool has_current() const { return current_; }
-
-    unsigned posted = 0;
-    std::uint32_t room = 700;
+    bool has_current() const { return has_current_; }
 
  private:
-    bool current_ = false;
+    bool has_current_ = false;
     std::uint32_t next_ = 0;
-    unsigned sum_ = 0;
 };
 
-/// Entries whose local bytes end at a guard page.
+/// Entries of up to 4 GiB. They have no bytes of their own, which fake_sends have: what is sent ends at a guard page,
+/// and what is read is dropped.
 class checked_sends final : public roce::send_entries {
  public:
     bool read(std::uint32_t index, roce::message& out) override
@@ -185,29 +161,22 @@ class checked_sends final : public roce::send_entries {
     unsigned sum_ = 0;
 };
 
-/// Accepts `room` packets. Checks that each can be built and fits into the path MTU.
-class checked_wire final : public roce::packet_sink {
+/// Checks that each packet can be built and fits into the path MTU.
+class checked_wire final : public fake_wire {
  public:
     explicit checked_wire(std::uint32_t path_mtu) : path_mtu_(path_mtu) {}
 
     bool send(const roce::roce_headers& headers, std::span<const piece> payload) override
     {
-        if (room == 0)
-            return false;
-        --room;
-        std::vector<std::uint8_t> whole;
+        std::size_t bytes = 0;
         for (const piece& part : payload)
-            whole.insert(whole.end(), part.begin(), part.end());
-        expect(payload_fits(net::shape_of(headers.bth.opcode), whole.size(), path_mtu_), "a packet fits");
-        std::vector<std::uint8_t> frame(net::most_roce_headers_bytes + whole.size() + 8);
-        frame.resize(net::build_whole_roce(frame, {}, headers, whole));
-        expect(!frame.empty(), "what is sent is a packet");
-        frames.push_back(std::move(frame));
+            bytes += part.size();
+        expect(payload_fits(net::shape_of(headers.bth.opcode), bytes, path_mtu_), "a packet fits");
+        if (frames.size() >= room)
+            return false;
+        expect(fake_wire::send(headers, payload), "what is sent is a packet");
         return true;
     }
-
-    std::vector<std::vector<std::uint8_t>> frames;
-    unsigned room = 1000;
 
  private:
     std::uint32_t path_mtu_;

@@ -55,7 +55,7 @@ class both_ends {
             case 3:
             case 4:
             case 5: return answer();
-            case 6: receives_.posted += in_.byte() % 4u; return;
+            case 6: return post_receives(in_.byte() % 4u);
             case 7: return post();
             case 8: answers_.send(to_requester_, in_.byte()); return;
             case 9: asks_.send(to_responder_, in_.byte(), now_); return;
@@ -157,13 +157,21 @@ class both_ends {
         if (in_.byte() == 255)
             sends_.refusals[static_cast<std::uint32_t>(sends_.posted.size() - 1)] = refusal::wrong_size;
     }
+    void post_receives(unsigned count)
+    {
+        for (; count != 0; --count)
+            receives_.post(receive_room_);
+    }
     /// What owners and users do meanwhile.
     void change()
     {
         const std::uint8_t choice = in_.byte();
         switch (choice % 6) {
             case 0: memory_.own_key = checked_memory::key + (choice >= 64 ? 0u : 1u); return;
-            case 1: receives_.room = choice * 8u + choice / 128u; return;
+            case 1:
+                receive_room_ = choice * 8u;
+                receives_.broken = choice >= 192;
+                return;
             case 2: sends_.gone = choice > 192; return;
             case 3: to_responder_.room = to_requester_.room = choice / 8; return;
             default: to_responder_.room = to_requester_.room = 1000; return;
@@ -194,6 +202,7 @@ class both_ends {
     const connection with_;
     checked_memory memory_;
     checked_receives receives_;
+    std::size_t receive_room_ = 700;
     checked_sends sends_;
     checked_wire to_responder_{with_.both.path_mtu}, to_requester_{with_.both.path_mtu};
     workspace shared_;

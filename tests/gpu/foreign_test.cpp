@@ -3,7 +3,7 @@
 #include "foreign_code.hpp"
 
 #include "fixture.hpp"
-#include "unit/rdma/wired_foreign_ends.hpp"
+#include "unit/rdma/posted_ends.hpp"
 
 namespace weftio::test {
 

@@ -1,6 +1,6 @@
 // Kernels of a GPU that use queue pairs, in pinned memory: the cases of unit/rdma/kernels_test.cpp.
 #include "fixture.hpp"
-#include "unit/rdma/kernel_ends.hpp"
+#include "unit/rdma/kernel_cases.hpp"
 
 namespace weftio::test {
 
@@ -13,7 +13,7 @@ class GpuRdma : public gpu_fixture {
     {
         for (const bool one_port : {true, false}) {
             SCOPED_TRACE(one_port ? "one port" : "two ports");
-            kernel_ends ends(one_port, gpu_spec());
+            kernel_cases ends(one_port, gpu_spec());
             run(ends);
         }
     }
@@ -23,22 +23,22 @@ class GpuRdma : public gpu_fixture {
 
 TEST_F(GpuRdma, KernelsDoEverythingToMemoryAsAModelDoes)
 {
-    at_one_port_and_at_two([](kernel_ends& ends) { ends.do_everything(); });
+    at_one_port_and_at_two([](kernel_cases& ends) { ends.do_everything(); });
 }
 
 TEST_F(GpuRdma, KernelsWriteFromManyLanesOfSeveralBlocks)
 {
-    at_one_port_and_at_two([](kernel_ends& ends) { ends.write_from_many_lanes(); });
+    at_one_port_and_at_two([](kernel_cases& ends) { ends.write_from_many_lanes(); });
 }
 
 TEST_F(GpuRdma, KernelsSeeAllBytesInFrontOfASignal)
 {
-    at_one_port_and_at_two([](kernel_ends& ends) { ends.play_ping_pong(); });
+    at_one_port_and_at_two([](kernel_cases& ends) { ends.play_ping_pong(); });
 }
 
 TEST_F(GpuRdma, KernelsEndWhenTheHostWants)
 {
-    at_one_port_and_at_two([](kernel_ends& ends) { ends.end_when_the_host_wants(); });
+    at_one_port_and_at_two([](kernel_cases& ends) { ends.end_when_the_host_wants(); });
 }
 
 } // namespace weftio::test

@@ -52,7 +52,7 @@ for room in lib/src/*/; do
         "$(grep -rhoE '^(namespace|using namespace) weftio[a-z_:]*' --include='*.?pp' "$room" | sed -E 's/^.*namespace //' |
             sort -u | grep -vE "^weftio(::${name%/}(::[a-z0-9_:]+)?)?$" | grep -vxFf <(forward_declared "$room") || true)"
 done
-values='access|clock|completion_overrun|counters|error|events|file_result|flow_match|log|memory_kind|options|rdma_dump|rdma_state|refusal'
+values='access|clock|completion_overrun|counters|error|events|file_result|flow_match|log|memory_kind|options|port_info|rdma_dump|rdma_state|refusal'
 check "below the objects, public headers hold values" "" \
     "$(grep -rnE '#include "weftio/[a-z_/]+\.hpp"' lib/src/{net,keys,roce,wires,dpdk,nic,storage} |
         grep -vE "weftio/($values)\.hpp" || true)"

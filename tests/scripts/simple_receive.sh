@@ -89,7 +89,7 @@ receive_ten() { # name, driver expected (a pattern), address, more arguments for
 }
 packet_socket=net_af_packet0,iface=v1
 for device in $devices; do
-    receive_ten "iface: on $device" net_af_xdp 10.77.0.1 -4 -n iface:v1 -g $device
+    receive_ten "iface: on $device" net_af_xdp 10.77.0.1 -4 -n iface:v1,xdp=only -g $device
     receive_ten "af_packet on $device" net_af_packet 10.77.0.1 -4 -n $packet_socket -g $device
 done
 receive_ten "IPv6" net_af_packet fd77::1 -6 -n $packet_socket
@@ -104,6 +104,17 @@ for second in $seconds; do
     [ "$second" -ge $((begun - 1)) ] && [ "$second" -le $((now + 1)) ] || outside=$((outside + 1))
 done
 check "times of arrival" 0 $outside
+
+# On an interface with an address Linux goes on answering, unless AF_XDP is asked for.
+pings_answered() { # port
+    : >"$work/seen"
+    start_near -n "$1" --seconds $((4 * patience))
+    ip netns exec $far ping -n -c 5 -i 0.2 -W 2 10.77.0.1 2>&1 | grep -oE '[0-9]+ received'
+    kill -TERM $receiver
+    wait $receiver
+}
+check "iface: on an interface with an address: pings answered by Linux" "5 received" "$(pings_answered iface:v1)"
+check "the same under xdp=only" "0 received" "$(pings_answered iface:v1,xdp=only)"
 
 # Ctrl-C and SIGTERM end it in order.
 for signal in INT TERM; do

@@ -33,10 +33,12 @@ struct port_counters {
     /// being copied to the memory that kernels read (see eth_rxq_options::buffers).
     std::uint64_t held = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(drop_reason::count_)> dropped{};
-    /// Packets lost below the port, as the driver reports them; not part of `received`. On AF_XDP the value includes
-    /// the packets that the Linux interface has dropped on all its queues since the port was opened: rx_dropped and
-    /// rx_missed_errors. On a wire in shared memory: packets that are longer than the port's MTU, and packets that were
-    /// sent to an earlier port whose slot on the wire this port has reused.
+    /// Packets lost below the port, as the driver reports them; not part of `received`. On AF_XDP: what the port's
+    /// sockets have lost (a full receive ring, an empty fill ring, packets longer than a buffer), or what the Linux
+    /// interface has dropped on all its queues since the port was opened (rx_dropped and rx_missed_errors); the larger
+    /// of the two, because some interfaces count the former in the latter. On AF_PACKET: what its rings had no room
+    /// for. On a wire in shared memory: packets that are longer than the port's MTU, and packets that were sent to an
+    /// earlier port whose slot on the wire this port has reused.
     std::uint64_t driver_missed = 0;
     std::uint64_t copied_bytes = 0;    ///< bytes copied on the way to a kernel
     std::uint64_t capture_damaged = 0; ///< 1 if a capture file ended inside a record

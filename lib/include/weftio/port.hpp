@@ -12,6 +12,7 @@
 #include "weftio/counters.hpp"
 #include "weftio/detail/internals.hpp"
 #include "weftio/options.hpp"
+#include "weftio/port_info.hpp"
 
 namespace weftio {
 
@@ -29,7 +30,11 @@ class port {
     /// DPDK port that exists already. Starts EAL unless it runs: in memory, without a PCI scan unless a PCI port is
     /// named.
     /// A driver's arguments must give it enough queues (`net_af_packet0,iface=eth0,qpairs=4`); `iface:NAME` does so
-    /// itself. A capture that one port of this process writes cannot be read or written by another.
+    /// itself. `iface:NAME` is AF_XDP where that receives every packet and takes none that Linux needs: the interface
+    /// has one receive queue for each engine, no IP address (except IPv6 link-local), and no XDP program of another
+    /// program. Else it is AF_PACKET, and the log says why; info() returns the consequences. `iface:NAME,xdp=only` is
+    /// AF_XDP, also on an interface with an address, or it is refused. A capture that one port of this process writes
+    /// cannot be read or written by another.
     /// Blocks until packets can arrive: some 10 to 100 ms; on an interface of an earlier port of this process up to
     /// 3 s, until Linux has released it.
     /// @throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::in_use,
@@ -38,6 +43,8 @@ class port {
 
     const std::string& spec() const noexcept;
     const std::string& driver() const noexcept; ///< "net_af_xdp", ...: for `iface:` the driver that worked
+    /// What the driver does to the packets of the interface. Throws std::bad_alloc.
+    port_info info() const;
     std::array<std::uint8_t, 6> mac() const noexcept;
     /// The longest packet that can be sent: the MTU of the Linux interface behind the port, else of the driver; at
     /// most what the driver can send.
@@ -52,7 +59,8 @@ class port {
     /// Whether a capture file has been read to its end and no packet of it is held; always false for other ports.
     bool exhausted() const noexcept;
     /// Whether the device, or the Linux interface behind it, has been removed, or an unplugged NIC waits for the port
-    /// to close. A running engine detects this within about 20 ms: send queues then fail and flush the entries that the
+    /// to close, or another program has detached or replaced the port's XDP program, without which AF_XDP receives
+    /// nothing. A running engine detects this within about 20 ms: send queues then fail and flush the entries that the
     /// driver has not taken, and no packet is received any more.
     bool gone() const noexcept;
     /// Number of engines.

@@ -81,11 +81,15 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
     if (!options.dump.empty())
         dump_ = std::make_unique<frame_dump>(spec, options.dump);
     dpdk::forget_driver_log();
+    if (!parsed.note.text.empty())
+        core::log(parsed.note.level, parsed.note.text);
     for (const port_candidate& candidate : parsed.candidates) {
         const auto begin = std::chrono::steady_clock::now();
         std::string why;
         do {
             try {
+                if (candidate.device.starts_with("net_af_xdp"))
+                    hook_ = std::make_unique<xdp_hook>(parsed.interface, parsed.all_queues ? options.engines : 0);
                 probe(spec, candidate);
                 configure(spec, options);
                 if (!parsed.written.empty())
@@ -95,6 +99,10 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                     driver_ = "wire";
                 for (const packet_socket& socket : packet_sockets_)
                     packet_rings_.push_back(std::make_unique<packet_ring>(socket, ring_frame_bytes_, *interface_));
+                if (hook_ && parsed.note.text.empty())
+                    core::log(log_level::info, fmt::format("weftio: port {}: AF_XDP takes all packets of {} away from "
+                                                           "Linux while the port is open",
+                                                           spec, parsed.interface));
                 return;
             } catch (const std::exception& reason) {
                 take_down();
@@ -106,8 +114,9 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                     throw;
             }
         } while (std::exchange(comes_back_, false));
-        core::log(log_level::warning, fmt::format("weftio: port {}: {} is unavailable: {}; falling back to {}", spec,
-                                                  candidate.device, why, (&candidate)[1].device));
+        core::log(log_level::warning,
+                  fmt::format("weftio: port {}: {} is unavailable: {}; falling back to {}; {}", spec, candidate.device,
+                              why, (&candidate)[1].device, af_packet_alters));
     }
 }
 
@@ -122,6 +131,8 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
     device_ = candidate.device;
     if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0)
         return claim(spec);
+    if (hook_)
+        hook_->require_free(spec);
     bus_ = candidate.pci ? "pci" : "vdev";
     ring_frame_bytes_ = candidate.device.starts_with("net_af_packet") ? ring_frame_bytes(candidate.arguments) : 0;
     if (int result = make_device(candidate.arguments); result != 0) {
@@ -294,8 +305,12 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
         now, [&](const xdp_object& object) { return std::find(before.begin(), before.end(), object) != before.end(); });
     xdp_objects_.insert(xdp_objects_.end(), now.begin(), now.end());
     comes_back_ = result != 0 && ours_ && known.contains(info.if_index);
-    if (result == 0 && queue + 1 == queue_count_)
+    if (result == 0 && hook_)
+        hook_->adopt();
+    if (result == 0 && queue + 1 == queue_count_) {
         known.insert(info.if_index);
+        xdp_sockets_ = sockets_among(xdp_objects_);
+    }
     return result;
 }
 
@@ -310,19 +325,30 @@ void dpdk_port::take_down() noexcept
     claim_.release();
     shared_.reset(); // gives back its mbufs
     if (std::exchange(ours_, false)) {
-        std::uint16_t other = 0;
-        if (!removed)
-            remove_device();
-        else if (rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0) // no other device has taken the name
-            dpdk::remove_device(bus_, device_);                              // removes what rte_eth_dev_close() leaves
-        if (!removed || rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0)
-            free_rings_of(device_);
+        if (hook_)
+            hook_->let_go([&] { close_device(removed); });
+        else
+            close_device(removed);
         if (const rte_device* device = std::exchange(dma_, nullptr)) // removed already
             forget_device(*device);
+        xdp_sockets_.clear();
         close_descriptors(std::exchange(xdp_objects_, {}));
     }
+    hook_.reset();
     settings_.restore();
     pools_.let_go(device_);
+}
+
+/// @param removed  somebody else has removed the device
+void dpdk_port::close_device(bool removed) noexcept
+{
+    std::uint16_t other = 0;
+    if (!removed)
+        remove_device();
+    else if (rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0) // no other device has taken the name
+        dpdk::remove_device(bus_, device_);                              // removes what rte_eth_dev_close() leaves
+    if (!removed || rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0)
+        free_rings_of(device_);
 }
 
 void dpdk_port::remove_device() noexcept
@@ -345,6 +371,14 @@ void dpdk_port::remove_device() noexcept
 bool dpdk_port::stands_before_others() const noexcept
 {
     return driver_ == "net_bonding" || driver_ == "net_failsafe";
+}
+
+/// DPDK's af_packet driver joins a fanout group that joins fragments, and puts tags back without their type.
+port_info dpdk_port::info() const
+{
+    const bool packet = driver_ == "net_af_packet";
+    return {
+        .driver = driver_, .linux_receives_too = packet, .joins_fragments = packet, .rewrites_service_tags = packet};
 }
 
 std::array<std::uint8_t, 6> dpdk_port::mac() const noexcept
@@ -401,6 +435,7 @@ std::vector<port_queue> dpdk_port::port_queues() const
                      .most_mtu = most_mtu_,
                      .file = file_.get(),
                      .dump = dump_.get(),
+                     .hook = hook_.get(),
                      .shared = shared_.get(),
                      .copies = pools_.copies(),
                      .bounces = !dma_ && zero_copy_,
@@ -432,8 +467,13 @@ std::uint64_t dpdk_port::missed() const noexcept
     for (const packet_socket& socket : packet_sockets_) // their driver does not read this counter
         missed_by_sockets_.fetch_add(missed_since_asked(socket), std::memory_order_relaxed);
     std::uint64_t by_driver = rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;
-    if (driver_ == "net_af_xdp") // the driver counts some of the interface's drops, so take the larger count
-        by_driver = std::max(by_driver, interface_->rx_dropped());
+    if (driver_ == "net_af_xdp") {
+        // The driver leaves out full rings. Some interfaces count what its sockets lose, so take the larger count.
+        std::uint64_t by_sockets = 0;
+        for (const int socket : xdp_sockets_)
+            by_sockets += lost_at(socket);
+        by_driver = std::max({by_driver, by_sockets, interface_->rx_dropped()});
+    }
     return by_driver + missed_by_sockets_.load(std::memory_order_relaxed);
 }
 

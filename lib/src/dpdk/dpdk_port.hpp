@@ -20,8 +20,10 @@
 #include "dpdk/port_queue.hpp"
 #include "dpdk/port_spec.hpp"
 #include "dpdk/shared_wire.hpp"
+#include "dpdk/xdp_hook.hpp"
 #include "dpdk/xdp_objects.hpp"
 #include "weftio/options.hpp"
+#include "weftio/port_info.hpp"
 
 struct rte_device;
 struct rte_eth_conf;
@@ -45,6 +47,7 @@ class dpdk_port {
         return claim_.removed();
     } ///< somebody else removed the device; another port may have its number
     const std::string& driver() const noexcept { return driver_; }
+    port_info info() const;
     std::array<std::uint8_t, 6> mac() const noexcept;
     std::uint16_t mtu() const noexcept;
     /// A received packet of this length may have been truncated by the driver.
@@ -77,6 +80,7 @@ class dpdk_port {
     int make_receive_queue(std::uint16_t queue, std::uint16_t entries);
     void claim(std::string_view spec);
     void take_down() noexcept;
+    void close_device(bool removed) noexcept;
     void remove_device() noexcept;
 
     interface_settings settings_;
@@ -92,7 +96,9 @@ class dpdk_port {
     rte_device* dma_ = nullptr;  ///< set if the device reads memory by DMA
     bool zero_copy_ = true;
     packet_pools pools_;
+    std::unique_ptr<xdp_hook> hook_;                          ///< net_af_xdp only
     dpdk::xdp_objects xdp_objects_;                           ///< made by the driver's receive queues
+    std::vector<int> xdp_sockets_;                            ///< net_af_xdp: one for each queue
     std::uint32_t ring_frame_bytes_ = 0;                      ///< net_af_packet: a packet and its header; else 0
     std::uint32_t most_mtu_ = 0;                              ///< largest that the driver and copies_ can take
     std::vector<packet_socket> packet_sockets_;               ///< net_af_packet: one for each queue

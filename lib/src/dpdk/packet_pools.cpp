@@ -15,6 +15,7 @@
 
 #include "core/log.hpp"
 #include "dpdk/leftover.hpp"
+#include "dpdk/objectless_pool.hpp"
 
 namespace weftio::dpdk {
 

@@ -7,6 +7,10 @@
 
 namespace weftio::dpdk {
 
+/// For log lines: what DPDK's driver does to packets, which AF_XDP does not.
+inline constexpr const char* af_packet_alters =
+    "AF_PACKET joins IPv4 fragments and turns 802.1ad tags into 802.1Q tags";
+
 struct packet_socket {
     std::uint64_t inode = 0; ///< later sockets have larger numbers
     int descriptor = -1;

@@ -12,6 +12,7 @@ class capture_writer;
 class frame_dump;
 class packet_ring;
 class shared_wire;
+class xdp_hook;
 
 /// What a unit that sends needs to know of the port queue that it sends through.
 struct port_queue {
@@ -27,6 +28,7 @@ struct port_queue {
     capture_writer* file = nullptr;      ///< takes the frames instead of the driver, if the port writes a capture
     packet_ring* ring = nullptr;         ///< net_af_packet only
     frame_dump* dump = nullptr;          ///< notes all frames, if the port has one
+    xdp_hook* hook = nullptr;            ///< net_af_xdp only
     shared_wire* shared = nullptr;       ///< takes and brings the frames instead of the driver, for a wire in memory
     rte_mempool* copies = nullptr;       ///< see packet_pools
     bool bounces = true;                 ///< the device can read send headers, so short copies are sent from there

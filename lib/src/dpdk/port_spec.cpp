@@ -4,28 +4,22 @@
 #include <net/if.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf_core.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
 #include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <linux/ethtool.h>
-#include <linux/if_packet.h>
-#include <linux/sockios.h>
 #include <vector>
 
 #include "dpdk/bounded_retry.hpp"
 #include "dpdk/capture.hpp"
 #include "dpdk/capture_writer.hpp"
-#include "dpdk/kernel_interface.hpp"
+#include "dpdk/interface_spec.hpp"
+#include "dpdk/spec_parts.hpp"
 #include "weftio/error.hpp"
 #include "wires/wire_file.hpp"
 
@@ -37,107 +31,6 @@ constexpr std::string_view known_forms =
     "pcap:FILE, pcap:rx=FILE,tx=FILE, pcap:builtin, iface:NAME, tap:NAME, wire:NAME, loopback, "
     "null, a PCI address, or DPDK devargs such as "
     "net_null0,size=64";
-
-/// A unique name for a virtual device. Short, because net_ring puts a prefix before it and has 28 characters in all.
-std::string device_name(std::string_view driver)
-{
-    static std::atomic<unsigned> made{0};
-    return fmt::format("{}_w{}", driver, made.fetch_add(1, std::memory_order_relaxed));
-}
-
-std::string interface_names()
-{
-    std::string names;
-    if (auto* all = if_nameindex()) {
-        for (auto* each = all; each->if_index; ++each)
-            names += fmt::format("{}{}", names.empty() ? "" : ", ", each->if_name);
-        if_freenameindex(all);
-    }
-    return names.empty() ? "none" : names;
-}
-
-/// Returns `value`, a name or path, if it can be a devargs value: DPDK splits these at commas and cannot quote.
-const std::string& plain(std::string_view spec, const std::string& value)
-{
-    if (value.find_first_of(",=[]") != std::string::npos)
-        throw error(errc::invalid_argument, fmt::format("weftio: port {}: DPDK does not accept a name with , = [ ] in "
-                                                        "it ({}); use another name, or a symbolic link to a file",
-                                                        spec, value));
-    return value;
-}
-
-void require_interface(std::string_view spec, const std::string& name)
-{
-    if (name.empty() || name.size() >= IFNAMSIZ)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: an interface name has 1 to {} characters; name one of: {}", spec,
-                                IFNAMSIZ - 1, interface_names()));
-    if (!if_nametoindex(name.c_str()))
-        throw error(errc::not_found,
-                    fmt::format("weftio: port {}: no such interface (have: {}); name one of these or create it with "
-                                "\"ip link add {} type veth peer name {}p\"",
-                                spec, interface_names(), name, name));
-}
-
-void require_raw_sockets(std::string_view spec)
-{
-    int socket = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-    if (socket < 0)
-        throw error(
-            errc::permission_denied,
-            fmt::format(
-                "weftio: port {}: raw sockets are refused ({}); run as root, or give the program the capability with "
-                "\"setcap cap_net_raw,cap_net_admin+ep PROGRAM\"",
-                spec, std::strerror(errno)));
-    close(socket);
-}
-
-/// Whether the interface has no device behind it, such as veth. Its driver copies frames of AF_XDP sockets.
-bool is_virtual(const std::string& name) noexcept
-{
-    ethtool_drvinfo says{};
-    says.cmd = ETHTOOL_GDRVINFO;
-    ifreq request{};
-    name.copy(request.ifr_name, IFNAMSIZ - 1);
-    request.ifr_data = reinterpret_cast<char*>(&says);
-    const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const bool answered = socket >= 0 && ::ioctl(socket, SIOCETHTOOL, &request) == 0;
-    if (socket >= 0)
-        close(socket);
-    return answered && says.bus_info[0] == 0;
-}
-
-/// Length of a frame in AF_PACKET's rings so that packets of `mtu` bytes fit with their headers: a power of two that
-/// divides a block. One of 16 KiB holds the longest frame that Weftio sends.
-std::uint32_t ring_frame_for(std::uint32_t mtu)
-{
-    constexpr std::uint32_t headers = 128, shortest = 2048, longest = 16384;
-    return std::bit_ceil(std::clamp(mtu + headers, shortest, longest));
-}
-
-port_spec interface_spec(std::string_view spec, const std::string& name, unsigned queues, std::uint32_t mtu)
-{
-    constexpr std::uint32_t most_of_xdp = 3500;     // a frame and its headers lie in one page
-    constexpr std::uint32_t most_of_packet = 16256; // only lo has more, and no mode serves packets that long
-    constexpr std::uint32_t ring_bytes = 4 * 1024 * 1024, fewest_frames = 512;
-    require_interface(spec, plain(spec, name));
-    require_raw_sockets(spec);
-    mtu = mtu != 0 ? mtu : kernel_interface(name).read_state().mtu;
-    const std::uint32_t frame = ring_frame_for(mtu);
-    // Without a device there is nothing to poll: the driver would only make a system call each time that nothing has
-    // come. With one, no budget would let the driver sleep for as long as a second.
-    std::string xdp = fmt::format("iface={}{}", name, is_virtual(name) ? ",busy_budget=0" : ""),
-                packet = fmt::format("iface={},blocksz=65536,framesz={},framecnt={}", name, frame,
-                                     std::max(fewest_frames, ring_bytes / frame));
-    if (queues > 1) {
-        xdp += fmt::format(",queue_count={}", queues);
-        packet += fmt::format(",qpairs={}", queues);
-    }
-    port_spec result{.candidates = {{device_name("net_af_packet"), packet}}, .interface = name, .capture = {}};
-    if (mtu <= most_of_xdp || mtu > most_of_packet)
-        result.candidates.insert(result.candidates.begin(), {device_name("net_af_xdp"), xdp});
-    return result;
-}
 
 port_spec tap_spec(std::string_view spec, const std::string& name)
 {

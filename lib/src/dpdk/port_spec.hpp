@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weftio/log.hpp"
 #include "weftio/options.hpp"
 #include "wires/loss.hpp"
 
@@ -20,12 +21,17 @@ struct port_candidate {
 
 struct port_spec {
     std::vector<port_candidate> candidates;
-    std::string interface; ///< kernel interface behind the port, if any
-    std::string capture;   ///< capture file that the port reads, if any
-    std::string written{}; ///< capture file that the port writes, if any
-    bool sends = true;     ///< false for a capture that is only read
-    wires::loss loss{};    ///< of the frames that a port of such a wire sends
-    std::string wire{};    ///< name of the wire in shared memory, if the port is a member of one
+    std::string interface;   ///< kernel interface behind the port, if any
+    std::string capture;     ///< capture file that the port reads, if any
+    std::string written{};   ///< capture file that the port writes, if any
+    bool sends = true;       ///< false for a capture that is only read
+    wires::loss loss{};      ///< of the frames that a port of such a wire sends
+    std::string wire{};      ///< name of the wire in shared memory, if the port is a member of one
+    bool all_queues = false; ///< the port has all receive queues of the interface
+    struct {
+        log_level level = log_level::info;
+        std::string text; ///< empty: none
+    } note{};             ///< to be logged when the port opens
 };
 
 /// Parses a spec for a port with `queues` queues in each direction and that MTU (0: the interface's), and checks what

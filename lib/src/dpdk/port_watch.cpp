@@ -19,7 +19,8 @@ constexpr std::uint64_t between_polls_ns = 20'000'000;
 
 } // namespace
 
-port_watch::port_watch(std::uint16_t port, const std::string& interface) noexcept : port_(port), interface_(interface)
+port_watch::port_watch(std::uint16_t port, const std::string& interface, xdp_hook* hook) noexcept
+    : port_(port), interface_(interface), hook_(hook)
 {
     removal_.begin(port);
     rte_eth_dev_info info{};
@@ -62,7 +63,9 @@ bool port_watch::is_there() noexcept
         down_since_ns_ = polled_ns_;
     up_ = seen.up;
     mtu_ = seen.mtu != 0 ? seen.mtu : mtu_;
-    return seen.there;
+    const char* const trouble = seen.there && hook_ ? hook_->trouble() : nullptr;
+    why_ = trouble ? trouble : why_;
+    return seen.there && !trouble;
 }
 
 } // namespace weftio::dpdk

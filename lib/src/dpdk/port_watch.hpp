@@ -1,4 +1,4 @@
-// Detects that a port's device, or the kernel interface behind it, is removed or down.
+// Detects that a port's device, or the kernel interface behind it, is removed or down, or receives nothing any more.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 
 #include "dpdk/kernel_interface.hpp"
 #include "dpdk/port_claim.hpp"
+#include "dpdk/xdp_hook.hpp"
 
 namespace weftio::dpdk {
 
@@ -15,7 +16,8 @@ namespace weftio::dpdk {
 class port_watch {
  public:
     /// @param interface  interface behind the port, in the network namespace of the calling thread; empty: none
-    port_watch(std::uint16_t port, const std::string& interface) noexcept;
+    /// @param hook       of the AF_XDP port, which must outlive this; nullptr: it is none
+    port_watch(std::uint16_t port, const std::string& interface, xdp_hook* hook = nullptr) noexcept;
     /// Called in every iteration. Checks for removal each time, and the interface every 20 ms at most. Returns true
     /// once, when the device is gone. The engine's thread.
     /// @param busy  the last iteration moved something; the clock is then read in every 64th iteration only
@@ -42,6 +44,8 @@ class port_watch {
     void leave() noexcept { removal_.leave(); }
     /// Any thread.
     bool gone() const noexcept { return gone_.load(std::memory_order_acquire); }
+    /// What happened, once has_just_gone() was true.
+    const char* why() const noexcept { return why_; }
 
  private:
     static constexpr std::uint64_t longest_flap_ns = 2'000'000'000; ///< Linux may report a carrier a second late
@@ -53,6 +57,8 @@ class port_watch {
     removal_notice removal_;
     std::array<char, 96> path_{}; ///< the NIC in sysfs, gone once it is unplugged; empty: not on PCI
     kernel_interface interface_;
+    xdp_hook* hook_;
+    const char* why_ = "its device or its interface was removed";
     unsigned turns_ = 0;
     std::uint64_t polled_ns_ = 0, down_since_ns_ = 0;
     std::uint32_t mtu_ = 0;

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/if_xdp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -103,6 +104,26 @@ void close_descriptors(const xdp_objects& objects) noexcept
             close(descriptor);
         return true;
     });
+}
+
+std::vector<int> sockets_among(const xdp_objects& objects)
+{
+    xdp_objects left = objects;
+    std::vector<int> found;
+    found.reserve(left.size());
+    for_each([&](int descriptor, const xdp_object& object) {
+        if (is_xdp_socket(descriptor) && std::erase(left, object) != 0)
+            found.push_back(descriptor);
+        return true;
+    });
+    return found;
+}
+
+std::uint64_t lost_at(int socket) noexcept
+{
+    xdp_statistics seen{};
+    socklen_t bytes = sizeof seen;
+    return getsockopt(socket, SOL_XDP, XDP_STATISTICS, &seen, &bytes) == 0 ? seen.rx_dropped + seen.rx_ring_full : 0;
 }
 
 } // namespace weftio::dpdk

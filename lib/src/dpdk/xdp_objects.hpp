@@ -3,6 +3,7 @@
 
 #include <array>
 #include <compare>
+#include <cstdint>
 #include <vector>
 
 namespace weftio::dpdk {
@@ -22,5 +23,11 @@ void list_xdp_objects(xdp_objects& into) noexcept;
 xdp_objects xdp_objects_open();
 /// Closes every descriptor of this process for one of the objects. Allocates nothing.
 void close_descriptors(const xdp_objects& objects) noexcept;
+
+/// The descriptors of the AF_XDP sockets among the objects, one for each socket. Throws std::bad_alloc.
+std::vector<int> sockets_among(const xdp_objects& objects);
+/// Packets that Linux has lost at an AF_XDP socket since it was made: no room in its receive ring, no buffer in its
+/// fill ring, or longer than a buffer. Reading changes nothing.
+std::uint64_t lost_at(int socket) noexcept;
 
 } // namespace weftio::dpdk

@@ -21,6 +21,7 @@
 #include "weftio/device/wqe.h"
 #include "weftio/events.hpp"
 #include "weftio/flow_match.hpp"
+#include "weftio/port_info.hpp"
 #include "weftio/rdma_state.hpp"
 
 namespace weftio::nic {
@@ -175,6 +176,7 @@ class backend : public memory_user {
     /// The functions up to engine_count() behave as the functions of the same names of weftio::port.
     virtual const std::string& spec() const noexcept = 0;
     virtual const std::string& driver() const noexcept = 0;
+    virtual port_info info() const { return {.driver = driver()}; }
     virtual std::array<std::uint8_t, 6> mac() const noexcept = 0;
     virtual std::uint16_t mtu() const noexcept = 0;
     virtual bool link_up() const noexcept = 0;

@@ -65,6 +65,11 @@ const std::string& port::driver() const noexcept
     return backend_->driver();
 }
 
+port_info port::info() const
+{
+    return backend_->info();
+}
+
 std::array<std::uint8_t, 6> port::mac() const noexcept
 {
     return backend_->mac();

@@ -42,13 +42,14 @@ std::string long_form(const std::string& address)
     return text;
 }
 
-/// The system's network interface behind a port, if there is one: programs query such interfaces by name.
+/// The system's network interface behind a port, if there is one: programs query such interfaces by name. Options of
+/// the port stand behind a comma.
 std::string interface_of(const std::string& spec)
 {
     constexpr std::string_view kinds[] = {"iface:", "tap:"};
     for (const std::string_view kind : kinds)
         if (spec.starts_with(kind))
-            return spec.substr(kind.size());
+            return spec.substr(kind.size(), spec.find(',') - kind.size());
     return {};
 }
 

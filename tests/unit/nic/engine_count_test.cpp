@@ -33,11 +33,16 @@ TEST(EngineCount, IsRefusedWhereTheDriverHasFewerQueues)
 
 TEST(EngineCount, SaysToTheDriversOfAnInterfaceHowManyQueues)
 {
-    const dpdk::port_spec one = dpdk::parse_port_spec("iface:lo"), four = dpdk::parse_port_spec("iface:lo", 4);
-    EXPECT_THAT(four.candidates[0].arguments, testing::EndsWith("iface=lo,queue_count=4"));
-    EXPECT_THAT(four.candidates[1].arguments, testing::EndsWith(",qpairs=4"));
-    EXPECT_EQ(one.candidates[0].arguments, "iface=lo");
-    EXPECT_THAT(one.candidates[1].arguments, testing::Not(testing::HasSubstr("qpairs")));
+    auto of_xdp = [](unsigned queues) {
+        return dpdk::parse_port_spec("iface:lo,xdp=only", queues).candidates.front().arguments;
+    };
+    auto of_packet = [](unsigned queues) {
+        return dpdk::parse_port_spec("iface:lo", queues).candidates.back().arguments;
+    };
+    EXPECT_THAT(of_xdp(4), testing::EndsWith("iface=lo,queue_count=4"));
+    EXPECT_THAT(of_packet(4), testing::EndsWith(",qpairs=4"));
+    EXPECT_EQ(of_xdp(1), "iface=lo");
+    EXPECT_THAT(of_packet(1), testing::Not(testing::HasSubstr("qpairs")));
 }
 
 } // namespace

@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "verbs_ends.hpp"
+#include "posted_ends.hpp"
 
 namespace weftio::test {
 

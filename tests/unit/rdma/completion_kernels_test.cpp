@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "completion_kernels.h"
-#include "verbs_ends.hpp"
+#include "posted_ends.hpp"
 
 WEFTIO_DEFINE_KERNEL(completions_take, "completion_kernels.h");
 WEFTIO_DEFINE_KERNEL(completions_try_bounds, "completion_kernels.h");

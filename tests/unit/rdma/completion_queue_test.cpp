@@ -1,9 +1,11 @@
 // Completion queues: what a program reads there, and what happens when they are full.
 #include <algorithm>
 
+#include <memory>
+
 #include <gmock/gmock.h>
 
-#include "verbs_ends.hpp"
+#include "posted_ends.hpp"
 
 namespace weftio::test {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "verbs_ends.hpp"
+#include "posted_ends.hpp"
 
 namespace weftio::test {
 

@@ -1,7 +1,7 @@
 // Queue pairs that sleep until somebody rings, and not until their record is polled.
 #include <atomic>
 
-#include "verbs_ends.hpp"
+#include "posted_ends.hpp"
 
 namespace weftio::test {
 

@@ -1,5 +1,5 @@
 // Code that was not written for Weftio posts to rings of its own and polls completions, by mlx5's rules alone.
-#include "wired_foreign_ends.hpp"
+#include "posted_ends.hpp"
 
 namespace weftio::test {
 namespace {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "public_pair.hpp"
+#include "two_ends.hpp"
 
 namespace weftio::test {
 

@@ -1,5 +1,5 @@
 // Kernels on each device that use queue pairs.
-#include "kernel_ends.hpp"
+#include "kernel_cases.hpp"
 
 namespace weftio::test {
 
@@ -7,7 +7,7 @@ namespace {
 
 class RdmaKernels : public testing::TestWithParam<std::tuple<const char*, bool>> {
  protected:
-    kernel_ends ends{std::get<1>(GetParam()), std::get<0>(GetParam())};
+    kernel_cases ends{std::get<1>(GetParam()), std::get<0>(GetParam())};
 };
 
 } // namespace

@@ -4,6 +4,7 @@
 
 #include "devices/cpu/sanitizers.hpp"
 #include "public_pair.hpp"
+#include "two_ends.hpp"
 
 namespace weftio::test {
 

@@ -5,7 +5,8 @@
 
 #include <gmock/gmock.h>
 
-#include "verbs_ends.hpp"
+#include "posted_ends.hpp"
+#include "software_nic.hpp"
 
 namespace weftio::test {
 

@@ -16,6 +16,7 @@
 
 #include "nic/soft/rdma/rdma_unit.hpp"
 #include "public_pair.hpp"
+#include "two_ends.hpp"
 #include "unit/nic/capture_files.hpp"
 
 namespace weftio::test {

@@ -1,4 +1,5 @@
-// Two connected queue pairs: of two ports on a wire, or of one port.
+// Two connected queue pairs at the seam, nic/rdma_backend.hpp, of two ports on a wire or of one port. The test plays
+// their kernels (fake_pair), so that it can write what no kernel of the library writes.
 #pragma once
 
 #include <array>
@@ -12,41 +13,155 @@
 #include <gtest/gtest.h>
 
 #include "end_memory.hpp"
-#include "fake_pair.hpp"
 #include "net/roce_headers.hpp"
-#include "patience.hpp"
-#include "seen_wire.hpp"
-#include "weftio/weftio.hpp"
-
-struct rte_mbuf;
-struct rte_mempool;
-struct rte_ring;
+#include "nic/rdma_backend.hpp"
+#include "ring_at.hpp"
+#include "software_nic.hpp"
+#include "weftio/device/cqe.h"
+#include "wired_ports.hpp"
 
 namespace weftio::test {
 
-/// Two DPDK ports; each receives the frames that the other sends. In inline mode only turn() runs the engines. With
-/// several engines, what an engine sends arrives at the next engine of the other port, as with an RSS that is wrong for
-/// every queue pair.
-class wired_ports {
- public:
-    explicit wired_ports(engine_mode mode, bool rdma_by_packet = false, unsigned engines = 1);
-    wired_ports(const wired_ports&) = delete;
-    wired_ports& operator=(const wired_ports&) = delete;
-    ~wired_ports();
+/// The content of the collapsed completion.
+struct sent_state {
+    std::uint32_t position = 0; ///< low 16 bits of the position of the last entry that is done
+    std::uint8_t syndrome = 0;
+    std::uint8_t vendor = 0;
+};
 
-    const port& get(unsigned number) const { return *ports_[number]; }
-    port& get(unsigned number) { return *ports_[number]; }
-    /// Puts a frame on the wire to a port.
-    void send_to(unsigned number, const std::vector<std::uint8_t>& frame) const;
-    /// The frames on the wire to a port; they do not arrive.
-    std::vector<std::vector<std::uint8_t>> take(unsigned number) const;
+/// A queue pair with a fake kernel: the test writes entries word by word and reads completions.
+class fake_pair {
+ public:
+    static constexpr std::uint32_t receive_segments = 2;
+
+    explicit fake_pair(const port& port, std::uint32_t depth = 64, std::uint32_t receive_depth = 64,
+                       protection_domain domain = {}, rdma_service service = rdma_service::reliable)
+        : send_words_(depth * 16), receive_words_(receive_depth * receive_segments * 4), received_(receive_depth),
+          depth_(depth), domain_(domain)
+    {
+        freshen();
+        queue_ = software_nic(port).make_rdma_queue(rings(), service);
+    }
+    fake_pair(const fake_pair&) = delete;
+    fake_pair& operator=(const fake_pair&) = delete;
+    ~fake_pair() { close(); }
+
+    void close()
+    {
+        if (std::exchange(open_, false))
+            queue_->close();
+    }
+    nic::rdma_queue& nic() const { return *queue_; }
+    std::uint32_t number() const { return queue_->number(); }
+    void connect(const nic::rdma_connection& to)
+    {
+        queue_->modify(rdma_state::ready_to_receive, to);
+        queue_->modify(rdma_state::ready_to_send, to);
+    }
+    void restart()
+    {
+        freshen();
+        queue_->restart(rings());
+    }
+
+    /// Writes an entry. Returns its position.
+    std::uint32_t post(std::uint32_t opcode, const std::vector<segment>& body, std::uint32_t immediate = 0,
+                       std::uint8_t flags = 0)
+    {
+        const std::uint32_t position = next_;
+        next_ += write_entry(send_words_, position, number(), opcode, body, immediate, flags);
+        return position;
+    }
+    /// Changes a word of an entry.
+    void spoil(std::uint32_t position, std::uint32_t word)
+    {
+        send_words_[(position * 16 + word) % send_words_.size()] ^= weftio_swap32(0x40);
+    }
+    void push() { push_as(next_); }
+    /// Writes any value to the send doorbell record.
+    void push_as(std::uint32_t index) { weftio_store_release_sys_u32(&send_record_, weftio_swap32(index & 0xffff)); }
+    std::uint32_t posted() const { return next_; }
+
+    /// Posts a receive entry of one or two pieces.
+    void post_receive(const std::vector<segment>& pieces)
+    {
+        const std::uint32_t depth = static_cast<std::uint32_t>(received_.size());
+        const std::uint32_t at = receives_posted_++ % depth * receive_segments * 4;
+        for (std::uint32_t piece = 0; piece < receive_segments; ++piece)
+            for (std::uint32_t word = 0; word < 4; ++word)
+                receive_words_[at + piece * 4 + word] = weftio_swap32(
+                    (piece < pieces.size() ? pieces[piece] : pointer(0, WEFTIO_LKEY_INVALID, 0)).words[word]);
+        weftio_store_release_sys_u32(&receive_record_, weftio_swap32(receives_posted_));
+    }
+    /// Writes any value to the receive doorbell record.
+    void claim_receives(std::uint32_t posted)
+    {
+        weftio_store_release_sys_u32(&receive_record_, weftio_swap32(posted & 0xffff));
+    }
+    std::uint32_t receives_waiting() const { return receives_posted_ - receives_read_; }
+
+    /// The next receive completion, if there is one.
+    std::optional<weftio_cqe> received()
+    {
+        const auto depth = static_cast<std::uint32_t>(received_.size());
+        weftio_cqe& cqe = received_[receives_read_ % depth];
+        if (!weftio_cqe_is_published(weftio_load_acquire_sys_u32(&cqe.publication), receives_read_ / depth))
+            return std::nullopt;
+        ++receives_read_;
+        return cqe;
+    }
+    sent_state sent() const
+    {
+        const std::uint32_t publication = weftio_load_acquire_sys_u32(&completion_.publication);
+        if (weftio_cqe_opcode(publication) == WEFTIO_CQE_OPCODE_REQUESTER)
+            return {.position = weftio_cqe_wqe_counter(publication)};
+        const std::uint64_t error = weftio_swap64(completion_.timestamp_be);
+        return {weftio_cqe_wqe_counter(publication), static_cast<std::uint8_t>(error),
+                static_cast<std::uint8_t>(error >> 8)};
+    }
+    /// The next failure that was reported to the host; syndrome 0: none.
+    nic::send_outcome reported() const
+    {
+        nic::send_outcome outcome;
+        queue_->next(outcome);
+        return outcome;
+    }
 
  private:
-    std::string name_;
-    rte_mempool* pool_;
-    std::array<std::vector<rte_ring*>, 2> wires_; ///< wires_[n][e] carries frames to engine e of port n
-    std::array<std::optional<port>, 2> ports_;
-    std::array<seen_wire, 2> seen_;
+    void freshen()
+    {
+        std::fill(received_.begin(), received_.end(), weftio_cqe{});
+        for (weftio_cqe& cqe : received_)
+            cqe.publication = std::uint32_t{WEFTIO_CQE_NEVER_WRITTEN} << 24;
+        completion_.publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
+        send_record_ = receive_record_ = 0;
+        next_ = receives_posted_ = receives_read_ = 0;
+    }
+    nic::rdma_rings rings()
+    {
+        nic::rdma_rings rings;
+        rings.send.entries = ring_at(send_words_.data(), send_words_.size());
+        rings.send.depth = depth_;
+        rings.send.dbrec = ring_at(&send_record_);
+        rings.send.completion = ring_at(&completion_);
+        rings.send.domain = domain_;
+        rings.receive = {.entries = ring_at(receive_words_.data(), receive_words_.size()),
+                         .depth = static_cast<std::uint32_t>(received_.size()),
+                         .segments = receive_segments,
+                         .dbrec = ring_at(&receive_record_),
+                         .completions = ring_at(received_.data(), received_.size())};
+        return rings;
+    }
+
+    std::vector<std::uint32_t> send_words_, receive_words_;
+    std::vector<weftio_cqe> received_;
+    std::uint32_t depth_;
+    protection_domain domain_;
+    alignas(64) weftio_cqe completion_{};
+    std::uint32_t send_record_ = 0, receive_record_ = 0;
+    std::uint32_t next_ = 0, receives_posted_ = 0, receives_read_ = 0;
+    std::shared_ptr<nic::rdma_queue> queue_;
+    bool open_ = true;
 };
 
 /// The ports of the ends.
@@ -112,18 +227,12 @@ class two_ends {
             queues[end]->connect(connection(end));
     }
     /// Runs the ports until nothing moves.
-    void run()
-    {
-        for (unsigned still = 0; still < 8;)
-            still = ports.get(0).turn() + ports.get(1).turn() != 0 ? 0 : still + 1;
-    }
+    void run() { ports.run(); }
     /// Runs the ports until `done`, within `patience`.
     template <class Done>
     bool run_until(Done&& done)
     {
-        for (auto end = std::chrono::steady_clock::now() + patience; !done() && std::chrono::steady_clock::now() < end;)
-            run();
-        return done();
+        return ports.run_until(done);
     }
     fake_pair& queue(unsigned end) { return *queues[end]; }
     end_memory& memory(unsigned end) { return *memories[end]; }

@@ -1,285 +1,307 @@
-// Fakes of the objects that a requester and a responder get from their owner: memory, entries, a wire, a clock.
+// The ends of a connection between fakes: a requester or a responder to which a test passes single packets, and both of
+// them, joined by a link that may lose, double, delay, corrupt, or drop frames.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <deque>
-#include <map>
-#include <optional>
-#include <vector>
+#include <functional>
+#include <random>
 
-#include "net/roce_headers.hpp"
-#include "roce/requester.hpp"
-#include "roce/responder.hpp"
+#include "fakes.hpp"
 
 namespace roce_ends {
 
-using namespace weftio::roce;
-using weftio::access;
-using weftio::refusal;
-using weftio::net::roce_path;
-using bytes = std::vector<std::uint8_t>;
-
-/// One region with all rights for a peer unless a test removes some. Its addresses count from `begin`.
-class fake_memory : public remote_memory {
- public:
-    static constexpr std::uint32_t key = 0x1234;
-    static constexpr std::uint64_t begin = 0x7000'0000'0000;
-
-    /// The memory is aligned to 8 bytes, for atomics.
-    explicit fake_memory(std::size_t size) : words_(size / 8 + 1), size_(size) {}
-
-    std::uint8_t* data() { return reinterpret_cast<std::uint8_t*>(words_.data()); }
-    std::span<std::uint8_t> all() { return {data(), size_}; }
-
-    refusal check(const remote_range& range, access needed) override
-    {
-        if (range.key != own_key)
-            return refusal::unknown_key;
-        if ((rights & needed) != needed)
-            return needed == access::remote_write ? refusal::no_remote_write : refusal::no_remote_read;
-        const std::uint64_t offset = range.address - own_begin;
-        return offset <= size_ && range.bytes <= size_ - offset ? refusal::none : refusal::outside_region;
-    }
-    refusal write(const remote_range& range, std::span<const std::uint8_t> from) override
-    {
-        const refusal why = check(range, access::remote_write);
-        if (why == refusal::none)
-            std::memcpy(data() + (range.address - own_begin), from.data(), range.bytes);
-        return why;
-    }
-    refusal read(const remote_range& range, std::span<const std::uint8_t>& found) override
-    {
-        const refusal why = check(range, access::remote_read);
-        if (why == refusal::none)
-            found = {data() + (range.address - own_begin), range.bytes};
-        return why;
-    }
-    refusal word(std::uint32_t of, std::uint64_t address, std::uint64_t*& found) override
-    {
-        const refusal why = check({of, address, 8}, access::remote_atomic);
-        if (why == refusal::none)
-            found = &words_[(address - own_begin) / 8];
-        return why;
-    }
-    refusal invalidate(std::uint32_t of) override
-    {
-        if (of != own_key)
-            return refusal::unknown_key;
-        own_key = 0;
-        return refusal::none;
-    }
-
-    access rights = access::remote_write | access::remote_read | access::remote_atomic;
-    std::uint32_t own_key = key;
-    std::uint64_t own_begin = begin;
-
- private:
-    std::vector<std::uint64_t> words_;
-    std::size_t size_;
+/// What a link does to frames.
+struct faults {
+    unsigned lost = 0, doubled = 0, late = 0, corrupt = 0; ///< in parts of a thousand
+    std::size_t room = SIZE_MAX;                           ///< the link drops frames that find so many in its queue
+    std::size_t leave = SIZE_MAX;                          ///< most frames that leave the queue in one step
 };
 
-class fake_receives : public receive_entries {
+/// Carries frames from one end to the other.
+class link {
  public:
-    void post(std::size_t room) { posted.emplace_back(room); }
+    link(faults wanted, std::uint32_t seed) : faults_(wanted), random_(seed) {}
 
-    taken take() override
+    /// What arrives of these frames, with what was late before.
+    std::vector<bytes> carry(std::vector<bytes>& sent)
     {
-        if (posted.empty())
-            return record_broken ? taken::refused : taken::none;
-        current = posted.front();
-        posted.pop_front();
-        used_ = 0;
-        return taken::entry;
+        std::vector<bytes> arrived, late;
+        for (bytes& frame : sent) {
+            if (hits(faults_.lost))
+                continue;
+            if (hits(faults_.corrupt))
+                frame[14 + random_() % (frame.size() - 14)] ^= static_cast<std::uint8_t>(1 + random_() % 255);
+            if (hits(faults_.doubled))
+                arrived.push_back(frame);
+            (hits(faults_.late) ? late : arrived).push_back(frame);
+        }
+        arrived.insert(arrived.end(), late_.begin(), late_.end());
+        late_ = std::move(late);
+        sent.clear();
+        return out_of_queue(std::move(arrived));
     }
-    refusal deliver(std::uint32_t offset, std::span<const std::uint8_t> from) override
-    {
-        if (broken)
-            return refusal::unknown_key;
-        if (offset + from.size() > current.size())
-            return refusal::receive_too_short;
-        std::copy(from.begin(), from.end(), current.begin() + offset);
-        used_ = offset + from.size();
-        return refusal::none;
-    }
-    void complete(const receive_completion& completion) override
-    {
-        completions.push_back(completion);
-        current.resize(used_);
-        messages.push_back(current);
-    }
-    void give_back() override { posted.push_front(current); }
-    std::uint8_t credits() const noexcept override { return credit_code; }
 
-    std::deque<bytes> posted;
-    bytes current;
-    std::vector<receive_completion> completions;
-    std::vector<bytes> messages;
-    bool broken = false;
-    bool record_broken = false; ///< the doorbell record claims more entries than the ring holds
-    std::uint8_t credit_code = weftio::net::no_credits;
+    unsigned offered = 0, dropped = 0; ///< frames that found the queue of the link, and that found it full
 
  private:
-    std::size_t used_ = 0;
+    bool hits(unsigned thousandths) { return random_() % 1000 < thousandths; }
+    std::vector<bytes> out_of_queue(std::vector<bytes> frames)
+    {
+        for (bytes& frame : frames) {
+            ++offered;
+            if (queue_.size() == faults_.room)
+                ++dropped;
+            else
+                queue_.push_back(std::move(frame));
+        }
+        const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(std::min(queue_.size(), faults_.leave));
+        std::vector<bytes> left(queue_.begin(), end);
+        queue_.erase(queue_.begin(), end);
+        return left;
+    }
+
+    faults faults_;
+    std::mt19937 random_;
+    std::vector<bytes> late_;
+    std::deque<bytes> queue_;
 };
 
-/// Entries of one block. Their local bytes are in two pieces, or fewer.
-class fake_sends : public send_entries {
+/// Both ends. One step is 10 us.
+class pair_of_ends {
  public:
-    struct entry {
-        message request;
-        bytes local;
-    };
-    struct ended {
-        std::uint32_t index;
-        refusal result;
-        bool operator==(const ended&) const = default;
-    };
+    explicit pair_of_ends(roce_connection asks, faults wanted = {}, std::uint32_t seed = 1,
+                          std::uint32_t first_entry = 0)
+        : there(wanted, seed), back(wanted, seed + 1),
+          requests(weftio::rdma_service::reliable, finished(asks), sends, shared, first_entry),
+          responses(weftio::rdma_service::reliable, finished(asks), memory, receives, shared)
+    {
+        sends.start_at(first_entry);
+    }
 
-    /// @param more  whether more entries follow in the same push
-    std::uint32_t post(message request, bytes local, bool more = false)
+    void step()
     {
-        request.entry = next_;
-        request.bytes = static_cast<std::uint32_t>(local.size());
-        request.more = more;
-        entries[next_] = {request, std::move(local)};
-        return next_++;
+        now += 10'000;
+        requests.send(to_responder, 64, now);
+        for (const bytes& frame : there.carry(to_responder.frames))
+            if (roce_packet packet; arrives(frame, packet))
+                responses.receive(packet);
+        responses.send(to_requester, 64);
+        for (const bytes& frame : back.carry(to_requester.frames))
+            if (roce_packet packet; arrives(frame, packet))
+                requests.receive(packet, now);
     }
-    bool read(std::uint32_t index, message& out) override
+    /// @return whether all entries have ended within so many steps
+    bool run(unsigned steps = 100'000)
     {
-        const auto found = entries.find(index);
-        if (found == entries.end())
-            return false;
-        ++reads;
-        out = found->second.request;
-        out.refused = refusals.contains(index) ? refusals.at(index) : refusal::none;
-        return true;
+        for (unsigned at = 0; at < steps && sends.ends.size() != sends.entries.size(); ++at)
+            step();
+        return sends.ends.size() == sends.entries.size();
     }
-    refusal gather(const message& of, std::uint32_t offset, std::uint32_t count, pieces& found) override
+    bool all_succeeded() const
     {
-        if (of.entry == unreadable)
-            return refusal::unknown_key;
-        const piece all(entries.at(of.entry).local);
-        if (offset + count > all.size())
-            return refusal::changed;
-        found.add(all.subspan(offset, count / 3));
-        found.add(all.subspan(offset + count / 3, count - count / 3));
-        return refusal::none;
+        return std::all_of(sends.ends.begin(), sends.ends.end(),
+                           [](const fake_sends::ended& end) { return end.result == refusal::none; });
     }
-    refusal scatter(const message& of, std::uint32_t offset, std::span<const std::uint8_t> from) override
-    {
-        entry& target = entries.at(of.entry);
-        if (of.entry == unreadable)
-            return refusal::unknown_key;
-        if (offset + from.size() > target.local.size())
-            return refusal::changed;
-        std::copy(from.begin(), from.end(), target.local.begin() + offset);
-        return refusal::none;
-    }
-    refusal execute(const message& of) override
-    {
-        executed.push_back(of.entry);
-        return of.entry == unreadable ? refusal::unknown_key : refusal::none;
-    }
-    void end(const message& done, refusal result) override { ends.push_back({done.entry, result}); }
 
-    void start_at(std::uint32_t index) { next_ = index; }
-
-    std::map<std::uint32_t, entry> entries;
-    std::map<std::uint32_t, refusal> refusals;
-    std::vector<ended> ends;
-    std::vector<std::uint32_t> executed; ///< local operations
-    std::optional<std::uint32_t> unreadable;
-    unsigned reads = 0;
+    fake_memory memory{1 << 20};
+    fake_receives receives;
+    fake_sends sends;
+    fake_wire to_responder, to_requester;
+    link there, back;
+    workspace shared;
+    requester requests;
+    responder responses;
+    std::uint64_t now = 1;
 
  private:
-    std::uint32_t next_ = 0;
-};
-
-inline roce_path some_path()
-{
-    roce_path path;
-    path.source = weftio::net::gid_of_ipv4(std::array<std::uint8_t, 4>{192, 0, 2, 3});
-    path.destination = weftio::net::gid_of_ipv4(std::array<std::uint8_t, 4>{192, 0, 2, 2});
-    path.source_port = 0xc121;
-    return path;
-}
-
-/// Keeps sent frames until the test reads them.
-class fake_wire : public packet_sink {
- public:
-    bool send(const roce_headers& headers, std::span<const piece> payload) override
+    static roce_connection finished(roce_connection asks)
     {
-        if (frames.size() == room)
-            return false;
-        bytes whole;
-        for (const piece& part : payload)
-            whole.insert(whole.end(), part.begin(), part.end());
-        bytes frame(weftio::net::most_roce_headers_bytes + whole.size() + 8);
-        frame.resize(build_whole_roce(frame, path, headers, whole));
-        frames.push_back(std::move(frame));
-        return !frames.back().empty();
+        asks.receive_psn = asks.send_psn;
+        return asks;
     }
-    /// Removes all frames from the wire and parses them.
-    std::vector<roce_packet> read()
+    static bool arrives(const bytes& frame, roce_packet& packet)
     {
-        kept_.swap(frames);
-        frames.clear();
-        std::vector<roce_packet> packets(kept_.size());
-        for (std::size_t at = 0; at < kept_.size(); ++at)
-            if (parse_roce(kept_[at], packets[at]) != weftio::net::roce_refusal::none || !packets[at].icrc_good())
-                throw std::runtime_error("what was sent is no packet");
-        return packets;
+        return parse_roce(frame, packet) == weftio::net::roce_refusal::none && packet.icrc_good();
     }
-
-    roce_path path = some_path();
-    std::vector<bytes> frames;
-    std::size_t room = SIZE_MAX;
-
- private:
-    std::vector<bytes> kept_;
 };
-
-/// Bytes that depend on the number of their message.
-inline bytes stamped(std::size_t count, std::uint32_t seed)
-{
-    bytes data(count);
-    for (std::size_t at = 0; at < count; ++at)
-        data[at] = static_cast<std::uint8_t>((at * 31 + seed * 2654435761u) >> (at % 3 * 7));
-    return data;
-}
-
-inline message write_to(std::uint64_t offset)
-{
-    return {.remote_address = fake_memory::begin + offset,
-            .remote_key = fake_memory::key,
-            .operation = roce_operation::write};
-}
-inline message read_from(std::uint64_t offset)
-{
-    message request = write_to(offset);
-    request.operation = roce_operation::read_request;
-    return request;
-}
-inline message a_send()
-{
-    return {.operation = roce_operation::send};
-}
-inline message fetch_add(std::uint64_t offset, std::uint64_t value)
-{
-    message request = write_to(offset);
-    request.operation = roce_operation::fetch_add;
-    request.swap_or_add = value;
-    return request;
-}
-inline message compare_swap(std::uint64_t offset, std::uint64_t compare, std::uint64_t swap)
-{
-    message request = write_to(offset);
-    request.operation = roce_operation::compare_swap;
-    request.compare = compare;
-    request.swap_or_add = swap;
-    return request;
-}
 
 } // namespace roce_ends
+
+/// A requester and a responder alone. Their settings are those of a test, with `first` and `mtu`.
+namespace roce_ends::alone {
+
+using namespace weftio::net;
+using enum roce_opcode;
+
+inline constexpr std::uint32_t first = 0xffffff, mtu = 256; // the first PSN: the next one is 0
+
+class one_end {
+ public:
+    fake_wire wire;
+    workspace shared;
+
+ protected:
+    /// @param memory  most bytes of memory for requests in flight
+    explicit one_end(std::size_t memory) : shared{.found = {}, .pool = block_pool(memory)} {}
+
+    static roce_connection finished(roce_connection settings)
+    {
+        settings.path_mtu = mtu;
+        settings.send_psn = settings.receive_psn = first;
+        return settings;
+    }
+};
+
+} // namespace roce_ends::alone
+
+namespace roce_ends::asking {
+
+using namespace alone;
+using ends = std::vector<fake_sends::ended>;
+
+/// The fields of a sent packet that tests compare.
+struct seen {
+    roce_opcode opcode;
+    std::uint32_t psn;
+    bool ack_request;
+
+    bool operator==(const seen&) const = default;
+    friend void PrintTo(const seen& one, std::ostream* to)
+    {
+        *to << std::hex << "opcode " << int(one.opcode) << " psn " << one.psn << (one.ack_request ? " asks" : "");
+    }
+};
+using packets = std::vector<seen>;
+
+class at_requester : public one_end {
+ public:
+    /// @param memory  most bytes of memory for requests in flight
+    explicit at_requester(roce_connection settings = {}, std::size_t memory = SIZE_MAX,
+                          weftio::rdma_service service = weftio::rdma_service::reliable)
+        : one_end(memory), ours(service, finished(settings), sends, shared)
+    {}
+    explicit at_requester(weftio::rdma_service service) : at_requester({}, SIZE_MAX, service) {}
+
+    std::vector<roce_packet> sent(unsigned most = 1000)
+    {
+        ours.send(wire, most, now);
+        return wire.read();
+    }
+    packets sent_packets(unsigned most = 1000)
+    {
+        packets all;
+        for (const roce_packet& packet : sent(most))
+            all.push_back({packet.headers.bth.opcode, packet.headers.bth.psn, packet.headers.bth.ack_request});
+        return all;
+    }
+    void answer(roce_opcode opcode, std::uint32_t psn, std::uint8_t syndrome = 0x1f, const bytes& payload = {},
+                std::uint64_t original = 0)
+    {
+        roce_packet packet;
+        packet.headers.bth = {.opcode = opcode, .psn = psn & psn_mask};
+        packet.headers.syndrome = syndrome;
+        packet.headers.original = original;
+        packet.payload = payload;
+        ours.receive(packet, now);
+    }
+    void ack(std::uint32_t psn) { answer(rc_acknowledge, psn); }
+    /// Posts a WRITE of `count` packets. @param more  whether more entries follow
+    void post_write(std::size_t count, bool more = false) { sends.post(write_to(0), stamped(count * mtu, 1), more); }
+
+    fake_sends sends;
+    requester ours;
+    std::uint64_t now = 1'000'000;
+};
+
+} // namespace roce_ends::asking
+
+namespace roce_ends::responding {
+
+using namespace alone;
+
+/// The fields of a response packet that tests compare.
+struct seen {
+    roce_opcode opcode;
+    std::uint32_t psn;
+    std::uint8_t syndrome;
+    std::uint32_t msn;
+
+    bool operator==(const seen&) const = default;
+    friend void PrintTo(const seen& one, std::ostream* to)
+    {
+        *to << std::hex << "opcode " << int(one.opcode) << " psn " << one.psn << " syndrome " << int(one.syndrome)
+            << " msn " << one.msn;
+    }
+};
+using answers = std::vector<seen>;
+
+inline seen ack(std::uint32_t psn, std::uint32_t msn)
+{
+    return {rc_acknowledge, psn & psn_mask, 0x1f, msn};
+}
+inline seen nak(std::uint8_t syndrome, std::uint32_t psn, std::uint32_t msn = 0)
+{
+    return {rc_acknowledge, psn & psn_mask, syndrome, msn};
+}
+
+/// A responder with 4,096 bytes of memory.
+class at_responder : public one_end {
+ public:
+    /// @param limit  most bytes of memory for requests in flight
+    explicit at_responder(roce_connection settings = {}, std::size_t limit = SIZE_MAX,
+                          weftio::rdma_service service = weftio::rdma_service::reliable)
+        : one_end(limit), ours(service, finished(settings), memory, receives, shared)
+    {}
+    explicit at_responder(weftio::rdma_service service) : at_responder({}, SIZE_MAX, service) {}
+
+    /// Passes a packet to it. @param more  sets the header fields that the opcode needs besides a PSN
+    void ask(roce_opcode opcode, std::uint32_t psn, std::size_t payload_bytes = 0,
+             const std::function<void(roce_headers&)>& more = {})
+    {
+        roce_packet packet;
+        packet.headers.bth = {.opcode = opcode, .ack_request = true, .psn = psn & psn_mask};
+        packet.headers.remote_key = fake_memory::key;
+        packet.headers.address = fake_memory::begin;
+        packet.headers.dma_bytes = static_cast<std::uint32_t>(payload_bytes);
+        if (more)
+            more(packet.headers);
+        const bytes payload(payload_bytes, 0xee);
+        packet.payload = payload;
+        ours.receive(packet);
+    }
+    /// Passes a malformed packet, of which only the BTH is known.
+    void ask_badly(roce_opcode opcode, std::uint32_t psn, roce_refusal form)
+    {
+        roce_packet packet;
+        packet.headers.bth = {.opcode = opcode, .ack_request = true, .psn = psn & psn_mask};
+        packet.form = form;
+        ours.receive(packet);
+    }
+    answers answered(unsigned most = 1000)
+    {
+        ours.send(wire, most);
+        answers all;
+        for (const roce_packet& packet : wire.read())
+            all.push_back(
+                {packet.headers.bth.opcode, packet.headers.bth.psn, packet.headers.syndrome, packet.headers.msn});
+        return all;
+    }
+    std::size_t bytes_written()
+    {
+        return static_cast<std::size_t>(std::count(memory.all().begin(), memory.all().end(), 0xee));
+    }
+
+    fake_memory memory{4096};
+    fake_receives receives;
+    responder ours;
+};
+
+inline auto dma(std::uint32_t count, std::uint64_t offset = 0, std::uint32_t key = fake_memory::key)
+{
+    return [=](roce_headers& headers) {
+        headers.dma_bytes = count;
+        headers.address = fake_memory::begin + offset;
+        headers.remote_key = key;
+    };
+}
+
+} // namespace roce_ends::responding

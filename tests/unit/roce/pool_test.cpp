@@ -1,8 +1,7 @@
 // Memory for what is under way: it grows, it runs out, it is given back.
 #include <gtest/gtest.h>
 
-#include "at_requester.hpp"
-#include "at_responder.hpp"
+#include "ends.hpp"
 
 namespace roce_ends {
 

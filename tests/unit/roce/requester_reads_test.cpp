@@ -1,7 +1,7 @@
 // READs and atomics of a requester: answers that are lost, repeated, or of something else.
 #include <gtest/gtest.h>
 
-#include "at_requester.hpp"
+#include "ends.hpp"
 
 namespace {
 

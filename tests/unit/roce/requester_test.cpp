@@ -1,7 +1,7 @@
 // What a requester sends, and what it makes of single answers: each rule of the transport on its own.
 #include <gtest/gtest.h>
 
-#include "at_requester.hpp"
+#include "ends.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Requests that end a connection: one NAK, and then silence.
 #include <gtest/gtest.h>
 
-#include "at_responder.hpp"
+#include "ends.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // What a responder answers to single packets: each rule of the transport on its own.
 #include <gtest/gtest.h>
 
-#include "at_responder.hpp"
+#include "ends.hpp"
 
 namespace {
 

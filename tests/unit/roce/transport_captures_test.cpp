@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ends.hpp"
+#include "fakes.hpp"
 #include "reading.hpp"
 
 namespace {

@@ -20,7 +20,7 @@ inline void PrintTo(const nic_case& which, std::ostream* out)
 {
     *out << which.name;
 }
-inline std::string name_of(const testing::TestParamInfo<nic_case>& info)
+inline std::string name_of_nic(const testing::TestParamInfo<nic_case>& info)
 {
     return info.param.name;
 }

@@ -2,34 +2,29 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include <gmock/gmock.h>
 
 #include "nic_case.hpp"
 #include "unit/device/fixture.hpp"
-#include "unit/rdma/end_memory.hpp"
-#include "unit/rdma/foreign_ends.hpp"
+#include "unit/rdma/posted_ends.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::test {
 namespace {
 
+struct port_of_nic {
+    const nic_case& at = testing::TestWithParam<nic_case>::GetParam();
+    port port_ = port::open(at.spec, {.mode = at.mode});
+};
+
 /// Two rdma_queues of one port, connected. The host calls what kernels call.
-class EveryNicRdma : public testing::TestWithParam<nic_case> {
+class EveryNicRdma : public testing::TestWithParam<nic_case>, protected port_of_nic, protected queue_ends {
  protected:
-    EveryNicRdma()
+    EveryNicRdma() : queue_ends({&port_, &port_}, at.mode)
     {
-        for (unsigned end = 0; end < 2; ++end) {
-            devices_[end].emplace(port_,
-                                  rdma_device_options{.address = end == 0 ? "10.0.0.1" : "10.0.0.2",
-                                                      .application_turns = GetParam().mode != engine_mode::thread});
-            memories[end].emplace(port_, cpu_, 65536, region_options{.rights = all_rights});
-            queues[end].emplace(*devices_[end], cpu_, rdma_queue_options{.entries = 64, .receive_entries = 64});
-        }
         connect();
         local_model = memories[0]->copy();
         remote_model = memories[1]->copy();
@@ -44,29 +39,17 @@ class EveryNicRdma : public testing::TestWithParam<nic_case> {
             EXPECT_EQ(count.received, count.filled + count.receive_failed + count.receive_flushed);
         }
     }
-    void connect()
-    {
-        for (unsigned end = 0; end < 2; ++end)
-            queues[end]->connect(queues[1 - end]->address());
-    }
-    void reset()
-    {
-        for (auto& queue : queues)
-            queue->reset();
-        connect();
-    }
     bool eventually_here(const std::function<bool()>& condition)
     {
         return eventually([&] {
-            if (GetParam().mode == engine_mode::inline_worker)
+            if (at.mode == engine_mode::inline_worker)
                 port_.turn();
             return condition();
         });
     }
     weftio_dev_rdma* a() { return queues[0]->handle(); }
     weftio_dev_rdma_recv* b() { return queues[1]->receives().handle(); }
-    weftio_dev_buf buffer(unsigned end) { return memories[end]->region.buffer(); }
-    weftio_dev_remote peer() { return remote_region::of(memories[1]->region).on_device(); }
+    weftio_dev_remote peer() { return remote(1); }
     std::int32_t done() { return weftio_dev_rdma_commit_wait(a(), 0); }
     void post_receives(std::uint32_t count)
     {
@@ -96,11 +79,6 @@ class EveryNicRdma : public testing::TestWithParam<nic_case> {
         return number;
     }
 
-    device cpu_ = device::open("cpu");
-    port port_ = port::open(GetParam().spec, {.mode = GetParam().mode});
-    std::array<std::optional<rdma_device>, 2> devices_;
-    std::array<std::optional<end_memory>, 2> memories;
-    std::array<std::optional<rdma_queue>, 2> queues;
     std::vector<std::uint8_t> local_model, remote_model;
 };
 
@@ -239,8 +217,8 @@ TEST_P(EveryNicRdma, FailsBothEndsWhereTheRightIsMissing)
 
 TEST_P(EveryNicRdma, FailsTheQueuesOfACompletionQueueThatOverran)
 {
-    completion_queue completions(port_, cpu_, {.entries = 1, .overrun = completion_overrun::fail});
-    queue_pair full(*devices_[0], cpu_, completions, completions), other(*devices_[0], cpu_, completions, completions);
+    completion_queue completions(port_, where, {.entries = 1, .overrun = completion_overrun::fail});
+    queue_pair full(*devices[0], where, completions, completions), other(*devices[0], where, completions, completions);
     for (queue_pair* each : {&full, &other})
         each->modify(rdma_state::init, {.partition_key = std::uint16_t{0xffff}, .rights = access::none});
     weftio_store_release_sys_u32(static_cast<std::uint32_t*>(full.record()), weftio_swap32(2)); // receives
@@ -256,7 +234,7 @@ TEST_P(EveryNicRdma, FailsTheQueuesOfACompletionQueueThatOverran)
 TEST_P(EveryNicRdma, ResizesACompletionQueueOrSaysThatItCannot)
 {
     const bool can = std::string(GetParam().spec) != "cable:0";
-    completion_queue completions(port_, cpu_, {.entries = 2});
+    completion_queue completions(port_, where, {.entries = 2});
     errc refused{};
     try {
         completions.resize(8);
@@ -267,7 +245,7 @@ TEST_P(EveryNicRdma, ResizesACompletionQueueOrSaysThatItCannot)
     EXPECT_EQ(completions.entries(), can ? 8u : 2u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, EveryNicRdma, testing::ValuesIn(every_nic), name_of);
+INSTANTIATE_TEST_SUITE_P(Of, EveryNicRdma, testing::ValuesIn(every_nic), name_of_nic);
 
 /// Rings of the caller's, and code that was not written for Weftio.
 struct shape_at_nic {

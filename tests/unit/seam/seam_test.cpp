@@ -318,7 +318,7 @@ TEST_P(EveryNic, RefusesAnEngineThatItHasNot)
     EXPECT_EQ(out.engine(), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, EveryNic, testing::ValuesIn(every_nic), name_of);
+INSTANTIATE_TEST_SUITE_P(Of, EveryNic, testing::ValuesIn(every_nic), name_of_nic);
 
 TEST(SecondNic, RefusesInASentenceWhatItCannotDo)
 {

@@ -13,7 +13,8 @@
 #include "ask.hpp"
 #include "storage/statistics.hpp"
 #include "unit/device/fixture.hpp"
-#include "unit/rdma/fake_pair.hpp"
+#include "unit/rdma/public_pair.hpp"
+#include "unit/rdma/two_ends.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::test {
@@ -212,17 +213,11 @@ TEST_F(TelemetryPages, CountPacketsAndBytesOfARule)
 /// A WRITE of 8 bytes and its ACK, both on this port.
 TEST_F(TelemetryPages, CountPacketsOfQueuePairs)
 {
-    const rdma_device here(wire, {.address = "10.0.0.1", .application_turns = true});
-    const rdma_device there(wire, {.address = "10.0.0.2", .application_turns = true});
-    const memory bytes = cpu.allocate(64, memory_kind::cpu_device);
-    const memory_region region(wire, bytes, {.rights = access::local_write | access::remote_write});
-    rdma_queue asks(here, cpu, {.entries = 64, .receive_entries = 64});
-    rdma_queue answers(there, cpu, {.entries = 64, .receive_entries = 64});
-    asks.connect(answers.address());
-    answers.connect(asks.address());
-    ASSERT_EQ(weftio_dev_rdma_write(asks.handle(), remote_region::of(region).on_device(), 32, region.buffer(), 0, 8, 0),
+    queue_ends ends({&wire, &wire}, engine_mode::inline_worker);
+    ends.connect();
+    ASSERT_EQ(weftio_dev_rdma_write(ends.queue(0).handle(), ends.remote(1), 32, ends.buffer(0), 0, 8, 0),
               WEFTIO_DEV_OK);
-    ASSERT_EQ(weftio_dev_rdma_commit_wait(asks.handle(), 0), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_commit_wait(ends.queue(0).handle(), 0), WEFTIO_DEV_OK);
     const std::string reply = ask("/weftio/port," + id());
     EXPECT_EQ(number_of(reply, "rdma_sent"), 2u) << reply;
     EXPECT_EQ(number_of(reply, "rdma_sent_bytes"), 8u) << "a copy within the port has no headers" << reply;

@@ -11,7 +11,7 @@ engines::engine_units::engine_units(const engine_supplies::engine_queue& queue, 
                                     bool rdma_by_packet, const std::string& name)
     : sender(queue.port_queue, keys, pool), receiver(queue.port_queue, queue.pool, supplies.hold, supplies.capture),
       rdma(queue.port_queue, keys, receiver, directory, rdma_by_packet),
-      link(queue.port_queue.port, supplies.interface, name, {&sender, &receiver, &rdma})
+      link(queue.port_queue.port, supplies.interface, queue.port_queue.hook, name, {&sender, &receiver, &rdma})
 {}
 
 engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, send_pool& pool,

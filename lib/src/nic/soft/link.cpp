@@ -31,9 +31,9 @@ void link::lose_port()
     for (unit* each : others_)
         each->port_lost();
     core::log_or_lose(log_level::error, [&] {
-        return fmt::format("weftio: {}: the port is gone: its device or its interface was removed; frames not yet sent "
-                           "are flushed; close the port, and open it again when the interface is back",
-                           name_);
+        return fmt::format("weftio: {}: the port is gone: {}; frames not yet sent are flushed; close the port, and "
+                           "open it again when the interface is back",
+                           name_, watch_.why());
     });
 }
 

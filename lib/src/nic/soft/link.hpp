@@ -13,11 +13,12 @@ namespace weftio::nic::soft {
 /// Checks whether the device and its interface are still there, whether the link is up, and which MTU it has.
 class link final : public unit {
  public:
-    /// @param interface  see port_watch
+    /// @param interface, hook  see port_watch
     /// @param name       name of the engine, for the log
     /// @param others     units to notify; they must outlive this
-    link(std::uint16_t port, const std::string& interface, std::string name, std::vector<unit*> others)
-        : watch_(port, interface), name_(std::move(name)), others_(std::move(others))
+    link(std::uint16_t port, const std::string& interface, dpdk::xdp_hook* hook, std::string name,
+         std::vector<unit*> others)
+        : watch_(port, interface, hook), name_(std::move(name)), others_(std::move(others))
     {}
 
     /// Returns 0: a link moves nothing.

@@ -32,6 +32,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
 
     const std::string& spec() const noexcept override { return spec_; }
     const std::string& driver() const noexcept override { return device_.driver(); }
+    port_info info() const override { return device_.info(); }
     std::array<std::uint8_t, 6> mac() const noexcept override { return device_.mac(); }
     std::uint16_t mtu() const noexcept override { return device_.mtu(); }
     bool link_up() const noexcept override { return device_.link_up(); }

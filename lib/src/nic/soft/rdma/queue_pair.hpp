@@ -24,8 +24,8 @@
 namespace weftio::nic::soft {
 
 /// A queue pair with completion queues begins in RESET, and can be in SQE; any other begins in INIT. Entries wait until
-/// the queue pair is in RTS. A failure of one side ends the other, except in SQE: all entries of both rings are flushed.
-/// RC answers a refused request with a NAK.
+/// the queue pair is in RTS. A failure of one side ends the other, except in SQE: all entries of both rings are
+/// flushed. RC answers a refused request with a NAK.
 class queue_pair final : public turn_taker, public roce_receiver {
  public:
     /// Most packets that one turn sends: so many answers, and so many requests.

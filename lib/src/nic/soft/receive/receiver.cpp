@@ -326,8 +326,8 @@ void receiver::drop(rte_mbuf& mbuf, drop_reason reason)
     rte_pktmbuf_free(&mbuf);
 }
 
-/// Receive step 3 for a queue at another engine: puts the packet into the inbox of that engine. While the inbox is full,
-/// the packet waits, or is dropped when `hold_` is false.
+/// Receive step 3 for a queue at another engine: puts the packet into the inbox of that engine. While the inbox is
+/// full, the packet waits, or is dropped when `hold_` is false.
 receiver::fate receiver::hand_over(rte_mbuf& mbuf)
 {
     const queue_elsewhere& to = elsewhere_[decision_.target.queue];

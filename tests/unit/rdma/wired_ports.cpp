@@ -1,10 +1,12 @@
-#include "two_ends.hpp"
+#include "wired_ports.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <rte_dev.h>
 #include <rte_eth_ring.h>
 #include <rte_mbuf.h>
