@@ -38,17 +38,20 @@ class message_ring {
         if (empty())
             ring_.release();
     }
-    /// Appends a message, and fills in the fields that count earlier messages. Makes room for the next message, so that
-    /// full() is right. @pre !full()
-    void add(message more) noexcept
+    /// The message that add() appends; empty. @pre !full()
+    message& draft() noexcept { return ring_[end_] = message{}; }
+    /// Appends the draft, and fills in the fields that count earlier messages. Makes room for the next message, so that
+    /// full() is right.
+    void add() noexcept
     {
+        message& more = ring_[end_];
         more.first_psn = next_psn_;
         more.packets_before = packets_;
         more.reads_before = reads_;
         next_psn_ = net::psn_add(next_psn_, more.packets);
         packets_ += more.request_packets();
         reads_ += more.wants_result();
-        ring_[end_++] = more;
+        ++end_;
         make_room();
     }
 

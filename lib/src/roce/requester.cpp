@@ -72,7 +72,8 @@ bool requester::admit()
 {
     if (held_ || !messages_.make_room())
         return false; // without memory, retried in the next turn
-    message more{.entry = next_entry_};
+    message& more = messages_.draft();
+    more.entry = next_entry_;
     if (!entries_.read(next_entry_, more))
         return false;
     entries_read.add(1);
@@ -84,7 +85,7 @@ bool requester::admit()
         refused = refusal::unreliable;
     if (refused == refusal::none && !more.is_local())
         more.packets = packets_of(more.bytes, settings_.path_mtu);
-    messages_.add(more);
+    messages_.add(); // `more` may have moved
     if (refused == refusal::none)
         return true;
     refuse(refused);
@@ -316,9 +317,8 @@ void requester::end_all(refusal of_oldest)
     failed_ = true;
     for (refusal why = of_oldest; !messages_.empty(); why = refusal::flushed) {
         (why == refusal::flushed ? flushed : failed_entries).add(1);
-        const message oldest = messages_.oldest();
+        entries_.end(messages_.oldest(), why);
         messages_.pop();
-        entries_.end(oldest, why);
     }
     cursor_ = messages_.end();
     packet_ = 0;

@@ -76,10 +76,9 @@ bool requester::is_done(const message& oldest) const noexcept
 void requester::retire()
 {
     while (!messages_.empty() && is_done(messages_.oldest())) {
-        const message done = messages_.oldest();
-        messages_.pop();
         completed.add(1);
-        entries_.end(done, refusal::none);
+        entries_.end(messages_.oldest(), refusal::none);
+        messages_.pop();
     }
     const auto behind = static_cast<std::int32_t>(messages_.first() - cursor_);
     if (behind > 0) {

@@ -1,6 +1,7 @@
 #include "nic/soft/rdma/rdma_entry.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace weftio::nic::soft {
@@ -99,24 +100,28 @@ refusal data_segments::next(local_piece& out) noexcept
         out = std::exchange(rest_, {});
         return refusal::none;
     }
-    const auto data = entry_.load<weftio_wqe_data_segment>(at_);
-    const std::uint32_t count = weftio_swap32(data.byte_count_be);
+    const std::uint32_t* const words = entry_.at(at_);
+    const std::uint32_t count_be = weftio_load_relaxed_u32(words), count = weftio_swap32(count_be);
     if ((count & WEFTIO_INLINE_SEGMENT) == 0) {
-        out = piece_of(data);
+        const std::array<std::uint32_t, 4> copy{count_be, weftio_load_relaxed_u32(words + 1),
+                                                weftio_load_relaxed_u32(words + 2), weftio_load_relaxed_u32(words + 3)};
+        out = piece_of(std::bit_cast<weftio_wqe_data_segment>(copy));
         ++at_;
         return refusal::none;
     }
     const std::uint32_t bytes = count & ~WEFTIO_INLINE_SEGMENT;
     if (bytes > (entry_.count() - at_) * segment_bytes - sizeof count)
         return refusal::wrong_size;
-    const auto in_one_piece =
-        std::min(bytes, entry_.in_one_piece(at_) * segment_bytes - static_cast<std::uint32_t>(sizeof count));
-    out = {.inlined = reinterpret_cast<const std::uint8_t*>(entry_.at(at_) + 1), .bytes = in_one_piece};
-    const std::uint32_t start = entry_.in_one_piece(at_);
-    if (in_one_piece != bytes)
-        rest_ = {.inlined = reinterpret_cast<const std::uint8_t*>(entry_.at(at_ + start)),
-                 .bytes = bytes - in_one_piece};
-    at_ += (bytes + static_cast<std::uint32_t>(sizeof count) + segment_bytes - 1) / segment_bytes;
+    const std::uint32_t segments =
+        (bytes + static_cast<std::uint32_t>(sizeof count) + segment_bytes - 1) / segment_bytes;
+    out.inlined = reinterpret_cast<const std::uint8_t*>(words + 1);
+    out.bytes = bytes;
+    if (const std::uint32_t before_the_end = entry_.in_one_piece(at_); segments > before_the_end) {
+        out.bytes = before_the_end * segment_bytes - sizeof count;
+        rest_ = {.inlined = reinterpret_cast<const std::uint8_t*>(entry_.at(at_ + before_the_end)),
+                 .bytes = bytes - out.bytes};
+    }
+    at_ += segments;
     return refusal::none;
 }
 

@@ -225,6 +225,29 @@ bool rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
     return what == fate::kept;
 }
 
+/// Receive step 3 for queue pairs. Verifies the checksums before any field of the packet is used, unless the packet
+/// comes from this port. Returns the counter for the packet.
+[[gnu::always_inline]] inline core::counter& rdma_unit::deliver(const roce_arrival& arrival, net::roce_refusal form,
+                                                                roce_receiver* to)
+{
+    const auto& bth = arrival.packet.headers.bth;
+    const bool congests = net::service_of(bth.opcode) == net::roce_service::congestion;
+    if (form != net::roce_refusal::none && (!net::is_invalid_request(form) || congests))
+        return malformed;
+    if (core::counter* const damaged = arrival.own ? nullptr : damage(arrival))
+        return *damaged;
+    if (congests)
+        return congestion;
+    if (!to)
+        return for_nobody;
+    const roce_verdict verdict = to->receive(arrival);
+    if (verdict == roce_verdict::delivered)
+        commons_.queues.wake(bth.destination_qp);
+    return verdict == roce_verdict::delivered       ? delivered
+           : verdict == roce_verdict::not_from_peer ? not_from_peer
+                                                    : other_mac;
+}
+
 /// Processes a claimed packet here, or hands it to the engine that does.
 rdma_unit::fate rdma_unit::process(rte_mbuf& mbuf, const net::packet_headers& headers, bool own)
 {
@@ -286,28 +309,6 @@ core::counter* rdma_unit::damage(const roce_arrival& arrival) noexcept
         case net::wrong_checksum::none: break;
     }
     return arrival.packet.icrc_good() ? nullptr : &rx_icrc_encapsulated;
-}
-
-/// Receive step 3 for queue pairs. Verifies the checksums before any field of the packet is used, unless the packet
-/// comes from this port. Returns the counter for the packet.
-core::counter& rdma_unit::deliver(const roce_arrival& arrival, net::roce_refusal form, roce_receiver* to)
-{
-    const auto& bth = arrival.packet.headers.bth;
-    const bool congests = net::service_of(bth.opcode) == net::roce_service::congestion;
-    if (form != net::roce_refusal::none && (!net::is_invalid_request(form) || congests))
-        return malformed;
-    if (core::counter* const damaged = arrival.own ? nullptr : damage(arrival))
-        return *damaged;
-    if (congests)
-        return congestion;
-    if (!to)
-        return for_nobody;
-    const roce_verdict verdict = to->receive(arrival);
-    if (verdict == roce_verdict::delivered)
-        commons_.queues.wake(bth.destination_qp);
-    return verdict == roce_verdict::delivered       ? delivered
-           : verdict == roce_verdict::not_from_peer ? not_from_peer
-                                                    : other_mac;
 }
 
 std::uint32_t rdma_unit::add(pair_rings rings, rdma_service service)
