@@ -12,7 +12,7 @@ namespace weftio::roce {
 /// staging buffer elsewhere. A peer cannot invalidate the key of a region.
 class key_memory final : public remote_memory {
  public:
-    /// @param keys  of the NIC; must outlive this
+    /// @param nic  its keys; must outlive this
     key_memory(const keys::nic_keys& nic, protection_domain domain) noexcept : nic_(nic), keys_(nic, domain) {}
 
     refusal check(const remote_range& range, access needed) override;

@@ -35,7 +35,7 @@ unsigned requester::send(packet_sink& sink, allowance most, std::uint64_t now)
     return static_cast<unsigned>(packets.value() - before);
 }
 
-/// Request step 1: repeats packets whose answer is overdue (IBTA 9.7.6.1.3).
+/// RDMA step 3: repeats packets whose answer is overdue (IBTA 9.7.6.1.3).
 void requester::check_clock(std::uint64_t now)
 {
     if (failed_ || !patience_.timed_out(now))
@@ -61,13 +61,13 @@ bool requester::step(packet_sink& sink, allowance& most, std::uint64_t now)
     return send_read(sink, now);
 }
 
-/// Request step 2: makes sure that there is a message at the cursor.
+/// RDMA step 4: makes sure that there is a message at the cursor.
 bool requester::load()
 {
     return cursor_ == messages_.end() ? admit() : messages_.at(cursor_).refused == refusal::none;
 }
 
-/// Request step 2: reads the next entry.
+/// RDMA step 4: reads the next entry.
 bool requester::admit()
 {
     if (held_ || !messages_.make_room())
@@ -171,7 +171,7 @@ bool requester::waits_at_fence(const message& next) noexcept
     return reliable() && next.fence && reads_in_flight() != 0;
 }
 
-/// Request step 3: checks the window, the limit of READs and atomics, and the fence.
+/// RDMA step 5: checks the window, the limit of READs and atomics, and the fence.
 bool requester::may_send(std::uint32_t flying) noexcept
 {
     if (!reliable())
@@ -204,7 +204,7 @@ std::uint32_t requester::most_in_a_run(const message& next, std::uint32_t flying
     return left == 1 || !reliable() ? left : std::min(left, patience_.window() - flying);
 }
 
-/// Request step 4: sends one packet of a SEND, WRITE or atomic, or as many as the sink takes at once.
+/// RDMA step 6: sends one packet of a SEND, WRITE or atomic, or as many as the sink takes at once.
 /// @param flying  in_flight()
 bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t flying, std::uint64_t now)
 {
@@ -244,7 +244,7 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
     return true;
 }
 
-/// Request step 4: sends a READ request, from the first response packet that has not arrived (IBTA 9.7.5.1.4). A long
+/// RDMA step 6: sends a READ request, from the first response packet that has not arrived (IBTA 9.7.5.1.4). A long
 /// READ is requested in parts.
 bool requester::send_read(packet_sink& sink, std::uint64_t now)
 {

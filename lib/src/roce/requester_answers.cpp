@@ -10,7 +10,7 @@ namespace weftio::roce {
 
 using namespace net;
 
-/// Request step 5: accepts an answer to a request that was sent and has not been answered (IBTA 9.7.6.1.1). A lower PSN
+/// RDMA step 13: accepts an answer to a request that was sent and has not been answered (IBTA 9.7.6.1.1). A lower PSN
 /// is a late answer, a higher one is wrong.
 bool requester::receive(const roce_packet& packet, std::uint64_t now)
 {
@@ -51,7 +51,7 @@ void requester::take_acknowledge(const roce_headers& headers, std::uint64_t now)
     }
 }
 
-/// Request step 6: the peer has received everything before `psn`. A READ or an atomic completes only by its own answer,
+/// RDMA step 14: the peer has received everything before `psn`. A READ or an atomic completes only by its own answer,
 /// so this stops at one without an answer. @return whether `psn` was reached
 bool requester::acknowledge_to(std::uint32_t psn, std::uint64_t now)
 {
@@ -72,7 +72,7 @@ bool requester::is_done(const message& oldest) const noexcept
            (oldest.is_local() ? oldest.executed : offset_in(oldest, acknowledged_) >= oldest.packets);
 }
 
-/// Request step 7: completes the finished messages in order, and moves the cursor past them.
+/// RDMA step 15: completes the finished messages in order, and moves the cursor past them.
 void requester::retire()
 {
     while (!messages_.empty() && is_done(messages_.oldest())) {
@@ -119,7 +119,7 @@ void requester::repeat_for_gap()
     repeat_or_give_up(refusal::no_answer, patience_.retry());
 }
 
-/// Request step 8: a NAK acknowledges all packets before its PSN (IBTA 9.7.5.2.8). A sequence error starts a retry; any
+/// RDMA step 14: a NAK acknowledges all packets before its PSN (IBTA 9.7.5.2.8). A sequence error starts a retry; any
 /// other NAK fails the queue.
 void requester::take_nak(const roce_headers& headers, std::uint64_t now)
 {
@@ -137,7 +137,7 @@ void requester::take_nak(const roce_headers& headers, std::uint64_t now)
     fail(core::reason_of_nak(headers.syndrome));
 }
 
-/// Request step 8: the peer has no receive entry (RNR NAK). Waits as long as the NAK says, then repeats from that PSN.
+/// RDMA step 14: the peer has no receive entry (RNR NAK). Waits as long as the NAK says, then repeats from that PSN.
 void requester::take_not_ready(const roce_headers& headers, std::uint64_t now)
 {
     if (!acknowledge_to(headers.bth.psn, now))
@@ -160,7 +160,7 @@ bool requester::answers_oldest(std::uint32_t psn, std::uint64_t now)
     return !failed_ && !messages_.empty();
 }
 
-/// Request step 9: a READ response packet. Its offset follows from its PSN, so first and middle are handled alike, as
+/// RDMA step 14: a READ response packet. Its offset follows from its PSN, so first and middle are handled alike, as
 /// are last and only.
 bool requester::take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now)
 {

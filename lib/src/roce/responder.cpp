@@ -37,7 +37,7 @@ responder::responder(rdma_service service, const roce_connection& settings, remo
       expected_(settings.receive_psn & psn_mask)
 {}
 
-/// Respond step 1: checks the sequence number (IBTA 9.7.4.1.2). A packet with the expected PSN is executed, a later one
+/// RDMA step 8: checks the sequence number (IBTA 9.7.4.1.2). A packet with the expected PSN is executed, a later one
 /// shows a gap, an earlier one is a repeat.
 bool responder::receive(const roce_packet& packet)
 {
@@ -82,7 +82,7 @@ bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
     return false;
 }
 
-/// Respond step 2: checks the form of the packet, the order of opcodes, and the length of the payload (IBTA 9.7.4.1.2,
+/// RDMA step 9: checks the form of the packet, the order of opcodes, and the length of the payload (IBTA 9.7.4.1.2,
 /// 9.7.4.1.4 and 9.7.4.1.6).
 responder::verdict responder::execute(const roce_packet& packet, const roce_shape& shape)
 {
@@ -118,7 +118,7 @@ responder::verdict responder::take_entry()
     return refuse(refusal::wrong_doorbell);
 }
 
-/// Respond step 3, SEND: the first packet takes a receive entry, each packet is appended, the last one completes the
+/// RDMA step 10, SEND: the first packet takes a receive entry, each packet is appended, the last one completes the
 /// entry. A key that cannot be invalidated is refused before the payload of its packet is written.
 responder::verdict responder::take_send(const roce_packet& packet, const roce_shape& shape)
 {
@@ -189,9 +189,9 @@ responder::verdict responder::end_send(const roce_headers& headers, const roce_s
     return verdict::done;
 }
 
-/// Respond step 3, WRITE: the first packet announces range and length, which are checked completely before a byte is
-/// written (IBTA 9.7.4.1.5). The last packet must end where the first has announced. An immediate takes a receive
-/// entry.
+/// RDMA step 10, WRITE: the first packet announces range and length, which are checked completely before a byte is
+/// written (IBTA 9.7.4.1.5); if it is the whole message, by the write itself. The last packet must end where the first
+/// has announced. An immediate takes a receive entry.
 responder::verdict responder::take_write(const roce_packet& packet, const roce_shape& shape)
 {
     const auto bytes = static_cast<std::uint32_t>(packet.payload.size());
@@ -256,7 +256,7 @@ responder::verdict responder::write_payload(const roce_packet& packet, const roc
     return verdict::done;
 }
 
-/// Respond step 3, READ: queues it; send() answers it. The MSN counts the message now (IBTA 9.7.7.1).
+/// RDMA step 10, READ: queues it; send() answers it. The MSN counts the message now (IBTA 9.7.7.1).
 responder::verdict responder::take_read(const roce_headers& headers)
 {
     if (!allows(access::remote_read))
@@ -277,7 +277,7 @@ responder::verdict responder::take_read(const roce_headers& headers)
     return verdict::done;
 }
 
-/// Respond step 3, atomic: executes it once and saves the result. The word has the byte order of this host.
+/// RDMA step 10, atomic: executes it once and saves the result. The word has the byte order of this host.
 responder::verdict responder::take_atomic(const roce_headers& headers, const roce_shape& shape)
 {
     if (!allows(access::remote_atomic))
@@ -310,7 +310,7 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
     return verdict::done;
 }
 
-/// Respond step 4: counts the request and decides what to answer. If one of several packets at once is refused or not
+/// RDMA step 11: counts the request and decides what to answer. If one of several packets at once is refused or not
 /// ready, the packets after it count as if they had come from the wire.
 void responder::conclude(verdict result, const roce_packet& packet, const roce_shape& shape)
 {

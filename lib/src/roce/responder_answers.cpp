@@ -1,4 +1,4 @@
-// Respond step 5: sends answers in the order of their sequence numbers, as far as the sink has room.
+// RDMA step 12: sends answers in the order of their sequence numbers, as far as the sink has room.
 #include "roce/responder.hpp"
 
 namespace weftio::roce {

@@ -194,7 +194,7 @@ bool queue_pair::take_request(const net::roce_packet& packet)
     return executed;
 }
 
-/// Send steps 3 to 6. Sends answers first, because the peer waits for them.
+/// RDMA step 2: sends answers first, because the peer waits for them.
 unsigned queue_pair::turn(std::uint32_t most)
 {
     turns.add(1);

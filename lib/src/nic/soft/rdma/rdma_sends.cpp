@@ -16,7 +16,7 @@ std::string words_of(const send_event& failure)
                        failure.memory.key, explain(failure.reason));
 }
 
-/// Send step 4: an entry is read when its message begins.
+/// RDMA step 4: an entry is read when its message begins.
 bool rdma_sends::read(std::uint32_t index, roce::message& out)
 {
     if (index == submitted_)
@@ -92,7 +92,7 @@ named_bytes rdma_sends::refused_memory(const roce::message& failed, refusal reas
     return {};
 }
 
-/// Send step 6: entries end in order; work_ring publishes them.
+/// RDMA step 15: entries end in order; work_ring publishes them.
 void rdma_sends::end(const roce::message& done, refusal result)
 {
     executed_entry& entry = executed(done.entry);

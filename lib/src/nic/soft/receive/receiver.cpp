@@ -258,8 +258,8 @@ std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
     return end - at;
 }
 
-/// Receive step 3, fast path: delivers packets without examining them, while one queue gets all packets and verifies no
-/// checksum. Stops at the first packet that needs the slow path, take().
+/// Receive step 3, short way: delivers packets without examining them, while one queue gets all packets and verifies no
+/// checksum. Stops at the first packet that needs the long way, take().
 void receiver::deliver_plain()
 {
     rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
@@ -287,7 +287,7 @@ void receiver::deliver_plain()
     received_bytes_.add(out.bytes());
 }
 
-/// Receive step 3, slow path: steers the next packet, and delivers, drops or hands it over.
+/// Receive step 3, long way: steers the next packet, and delivers, drops or hands it over.
 receiver::fate receiver::take(rte_mbuf& mbuf)
 {
     if (!decided_)
