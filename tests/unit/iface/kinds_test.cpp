@@ -48,8 +48,9 @@ TEST_P(InterfaceKind, ReceivesAllDatagrams)
         if (std::system((std::string(GetParam().made_by) + " && ip link set x up").c_str()) != 0)
             GTEST_SKIP() << "missed: an interface of the kind " << GetParam().name << "; it cannot be made here";
         port opened = port::open("iface:x", {.mode = engine_mode::inline_worker});
-        if (std::string_view(GetParam().driver) == "net_af_packet")
+        if (std::string_view(GetParam().driver) == "net_af_packet") {
             EXPECT_EQ(opened.driver(), "net_af_packet");
+        }
         const flow udp(opened, {.ip_protocol = 17}, flow_action::drop());
         const other_end sender(GetParam().sender);
         for (unsigned each = 0; each < 400; ++each)
