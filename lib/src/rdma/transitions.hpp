@@ -40,6 +40,8 @@ struct number {
     T net::roce_connection::*to;
     std::uint32_t most;
 };
+template <class T> // Clang 14 deduces no aggregates
+number(T net::roce_connection::*, std::uint32_t)->number<T>;
 
 /// All attributes of queue_pair_attributes. Calls each(attribute, name, member, number or special).
 template <class Each>
