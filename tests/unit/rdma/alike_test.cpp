@@ -42,11 +42,11 @@ void write_to(two_ends& ends, const segment& target)
 {
     post(ends, WEFTIO_OPCODE_RDMA_WRITE, {target, ours(ends)});
 }
-void send_into(two_ends& ends, std::size_t room)
+void send_into(two_ends& ends, std::size_t room, std::size_t count = bytes)
 {
     if (room != 0)
         receive(ends, room);
-    post(ends, WEFTIO_OPCODE_SEND, {ours(ends)});
+    post(ends, WEFTIO_OPCODE_SEND, {ours(ends, count)});
 }
 void write_with_immediate(two_ends& ends)
 {
@@ -130,6 +130,18 @@ INSTANTIATE_TEST_SUITE_P(
                          write_to(ends, ends.memory(1).remote_at(0));
                      }},
         message_case{"SendThatIsTooLong", [](two_ends& ends) { send_into(ends, 2500); }},
+        message_case{"SendOf40PacketsThatIsTooLong", [](two_ends& ends) { send_into(ends, 20'500, 40 * 1024); }},
+        message_case{"UnreliableSendOf40PacketsThatIsTooLong",
+                     [](two_ends& ends) { send_into(ends, 20'500, 40 * 1024); }, false, false},
+        message_case{"ReadBehindTheRegion",
+                     [](two_ends& ends) {
+                         post(ends, WEFTIO_OPCODE_RDMA_READ,
+                              {ends.memory(1).remote_at(two_ends::memory_bytes - bytes + 1), ours(ends)});
+                     }},
+        message_case{"AtomicByAWrongKey",
+                     [](two_ends& ends) {
+                         post(ends, WEFTIO_OPCODE_FETCH_ADD, {wrong_key(ends), atomic(1), ours(ends, 8)});
+                     }},
         message_case{"SendIntoNothingOfOurs",
                      [](two_ends& ends) {
                          ends.queue(1).post_receive({ends.memory(1).local(0, 3000), pointer(9000, 0x77777777, 0)});

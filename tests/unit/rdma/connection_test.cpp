@@ -247,10 +247,12 @@ TEST_P(RdmaEnds, WakesAPeerThatHasLongSlept)
 TEST_P(RdmaEnds, SharesATurnWithItsNeighbors)
 {
     ends.connect();
-    fake_pair other(ends.at(0));
-    nic::rdma_connection to = ends.connection(0);
-    to.ours.queue = other.number();
+    fake_pair other(ends.at(0)), there(ends.at(1));
+    nic::rdma_connection to = ends.connection(0), back = ends.connection(1);
+    back.theirs.queue = to.ours.queue = other.number();
+    to.theirs.queue = back.ours.queue = there.number();
     other.nic().connect(to);
+    there.nic().connect(back);
     for (fake_pair* each : {&a, &other}) {
         each->post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
         each->post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});

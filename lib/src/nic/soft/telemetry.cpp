@@ -30,9 +30,10 @@ struct all_ports {
 void fill_rdma_packets(soft_port& port, rte_tel_data* dict)
 {
     const rdma_unit& unit = port.rdma();
-    put(dict, "rdma_received", unit.claimed.value());
+    const std::uint64_t copied = unit.sent().copied.value(); // received, too
+    put(dict, "rdma_received", unit.claimed.value() + copied);
     put(dict, "rdma_neighbor", unit.neighbor.value());
-    put(dict, "rdma_delivered", unit.delivered.value());
+    put(dict, "rdma_delivered", unit.delivered.value() + copied);
     put(dict, "rdma_malformed", unit.malformed.value());
     put(dict, "rdma_wrong_ip_checksum", unit.wrong_ip_checksum.value());
     put(dict, "rdma_wrong_udp_checksum", unit.wrong_udp_checksum.value());

@@ -76,7 +76,7 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue)
     : path(path_of(to, queue)), front(path), ours(net::header_address_of(path.source)),
       theirs(net::header_address_of(path.destination)),
-      responder(responds_as(to), owner.memory_, owner.receives_, owner.port_.work)
+      responder(responds_as(to), owner.memory_, owner.receives_, owner.port_.work, owner.sends_)
 {}
 
 void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t queue)
@@ -95,7 +95,7 @@ void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair
                                                .timeout = to.timeout,
                                                .retry_count = to.retry_count,
                                                .rnr_retry = to.rnr_retry},
-                      owner.sends_, owner.port_.work, owner.sends_.next());
+                      owner.sends_, owner.port_.work, owner.sends_.next(), owner.port_.wire);
 }
 
 queue_pair::queue_pair(const pair_rings& rings, const keys::nic_keys& keys, pair_port& port)
@@ -123,6 +123,7 @@ void queue_pair::modify(rdma_state to, const rdma_connection& how, const pair_ri
 
 void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_rings& rings)
 {
+    recall();
     switch (to) {
         case rdma_state::reset:
             stop_silently();
@@ -170,7 +171,7 @@ void queue_pair::change(const rdma_connection& how)
 /// To RTS: from RTR, or back from SQD or SQE. PSNs continue after the last one sent.
 void queue_pair::allow_sending(const rdma_connection& how)
 {
-    std::optional<roce::requester>& requester = connection_->requester;
+    std::optional<local_requester>& requester = connection_->requester;
     connection_->responder.set(responds_as(how));
     if (state_ == rdma_state::send_queue_error) {
         sends_.read_doorbell_record();
@@ -198,53 +199,55 @@ bool queue_pair::draining() const noexcept
 
 bool queue_pair::is_partner_of(const queue_pair& other) const noexcept
 {
-    return connection_ && other.connection_ && address() == other.peer() && peer() == other.address();
+    if (!connection_ || !other.connection_ || peer_number() != other.number() || other.peer_number() != number())
+        return false;
+    const roce::connection &here = connection_->responder.peer(), &there = other.connection_->responder.peer();
+    return address() == other.peer() && peer() == other.address() && here.service == there.service &&
+           here.path_mtu == there.path_mtu && ((here.partition_key ^ there.partition_key) & 0x7fff) == 0;
 }
 
-bool queue_pair::receive(const net::roce_packet& packet)
+void queue_pair::receive(const net::roce_packet& packet)
 {
-    if (packet.borrowed && net::shape_of(packet.headers.bth.opcode).is_response())
-        port_.wake(number()); // entries may have ended; answer_partner() handles requests
     if (!net::shape_of(packet.headers.bth.opcode).is_response())
-        return take_request(packet);
-    return !connection_->requester || connection_->requester->receive(packet, core::utc_stamp_ns());
+        take_request(packet);
+    else if (connection_->requester)
+        connection_->requester->receive(packet, core::utc_stamp_ns());
 }
 
 /// First completes entries that the peer had acknowledged before it sent this request: programs rely on that order.
-bool queue_pair::take_request(const net::roce_packet& packet)
+void queue_pair::take_request(const net::roce_packet& packet)
 {
     if (sends_.completes_each() && sends_.has_ended())
         sends_.publish();
     roce::responder& responder = connection_->responder;
     const std::uint64_t before = responder.refused.value();
-    const bool executed = responder.receive(packet);
+    responder.receive(packet);
     if (const std::uint64_t refused = responder.refused.value() - before; refused != 0)
         refused_by_.add(responder.last_refused().reason, refused);
-    return executed;
 }
 
 /// Send steps 3 to 6. Sends answers first, because the peer waits for them.
 unsigned queue_pair::turn(std::uint32_t most)
 {
-    turns.add(1);
     sends_.read_doorbell_record();
-    if (has_states_ && state_ != rdma_state::reset && (sends_.overran() || receives_.overran()))
+    if (deferred_ && port_.shares.defers(number()))
+        return 0;
+    deferred_ = false;
+    turns.add(1);
+    if (has_overrun())
         sends_.overrun();
-    const roce::allowance allowed(std::min(most, packets_of_a_turn), port_.shares.bytes());
     unsigned moved = 0;
-    if (connection_ && peer_at_ == peer_at::own_port) {
-        own_sink sink(port_, partner_);
-        moved += exchange(sink, allowed);
-    } else if (connection_) {
-        path_sink sink(port_.wire, connection_->front, peer_at_ == peer_at::own_port_by_packet);
-        moved += exchange(sink, allowed);
+    if (connection_) {
+        path_sink sink(port_.wire, connection_->front, peer_at_own_port_);
+        moved += exchange(sink, {std::min(most, packets_of_a_turn), port_.shares.bytes_for(number())});
     } else if (failed()) {
         flush_both();
     }
     moved += sends_.publish();
     const bool hurries = is_in_a_hurry();
     port_.shares.count(moved != 0, hurries);
-    has_much_ = moved != 0 && !hurries && connection_ && peer_at_ == peer_at::own_port;
+    if (moved != 0 && !hurries && connection_ && partner_ != nullptr)
+        defer();
     if (moved != 0 || !waits_for_peer())
         waited_ = 0;
     else
@@ -260,33 +263,42 @@ bool queue_pair::is_in_a_hurry() const noexcept
            (requested_ != 0 || !connection_->requester->idle()) && connection_->requester->is_short_of_work();
 }
 
+/// Has turns only when turn_shares chooses this queue pair, if another one is in a hurry.
+void queue_pair::defer() noexcept
+{
+    deferred_ = port_.shares.are_short();
+    if (deferred_)
+        port_.shares.defer(number());
+}
+
+void queue_pair::recall() noexcept
+{
+    if (std::exchange(deferred_, false))
+        port_.shares.recall(number());
+}
+
 unsigned queue_pair::exchange(roce::packet_sink& sink, roce::allowance most)
 {
     end_when_broken();
     unsigned moved = connection_->responder.send(sink, most);
     requested_ = 0;
     if (connection_->requester) {
-        requested_ = connection_->requester->send(sink, most, core::utc_stamp_ns());
+        local_responder* const partner = partner_ ? &partner_->connection_->responder : nullptr;
+        requested_ = connection_->requester->send_to(partner, sink, most, core::utc_stamp_ns());
         moved += requested_;
-        if (peer_at_ == peer_at::own_port && partner_ != nullptr)
-            moved += partner_->answer_partner(most);
+        if (partner_ && partner_->has_overrun()) {
+            partner_->sends_.overrun();
+            partner_->end_when_broken();
+        }
     }
     end_when_broken();
     return moved;
 }
 
-/// Answers the requests that the partner has just sent: its entries then end in the same turn.
-unsigned queue_pair::answer_partner(roce::allowance most)
+/// Whether a completion queue of its own has overrun.
+bool queue_pair::has_overrun() const noexcept
 {
-    if (!connection_)
-        return 0;
-    const bool had_failed = failed();
-    own_sink sink(port_, partner_);
-    const unsigned sent = connection_->responder.idle() ? 0 : connection_->responder.send(sink, most);
-    end_when_broken();
-    if (!connection_->responder.idle() || failed() != had_failed || (has_states_ && receives_.overran()))
-        port_.wake(number());
-    return sent;
+    return has_states_ && state_ != rdma_state::reset && (sends_.overran() || receives_.overran());
 }
 
 /// Whether entries are in flight and none can continue before an answer comes or a timeout expires. @pre a turn has
@@ -299,6 +311,8 @@ bool queue_pair::waits_for_peer() const noexcept
 
 std::uint64_t queue_pair::deadline_ns() const noexcept
 {
+    if (deferred_)
+        return UINT64_MAX;
     return only_waits() ? connection_->requester->deadline_ns() : 0;
 }
 
@@ -313,7 +327,7 @@ void queue_pair::flush_both()
 /// If requester, responder or a doorbell record has failed, stops requester and responder. Later entries are flushed.
 void queue_pair::end_when_broken()
 {
-    std::optional<roce::requester>& requester = connection_->requester;
+    std::optional<local_requester>& requester = connection_->requester;
     roce::responder& responder = connection_->responder;
     if (!failed() && !(requester && requester->failed()) && !responder.failed() && !receives_.record_refused())
         return;
@@ -358,7 +372,7 @@ bool queue_pair::idle() const noexcept
 {
     if (connection_ && !connection_->responder.idle())
         return false;
-    return sends_.idle() || (only_waits() && connection_->requester->deadline_ns() == 0); // no timeout
+    return sends_.idle() || (!deferred_ && only_waits() && connection_->requester->deadline_ns() == 0); // no timeout
 }
 
 bool queue_pair::is_held() const noexcept
@@ -378,6 +392,7 @@ void queue_pair::fall_asleep() noexcept
 
 void queue_pair::stop()
 {
+    recall();
     sends_.read_doorbell_record();
     state_ = rdma_state::error; // not SQE, in which messages still arrive
     sends_.break_off();
@@ -399,6 +414,7 @@ void queue_pair::restart(const pair_rings& rings)
     before_ = counters();
     connection_.reset();
     partner_ = nullptr;
+    recall();
     waited_ = 0;
     state_ = rdma_state::init;
     sends_.begin_again_at_zero(rings.send);

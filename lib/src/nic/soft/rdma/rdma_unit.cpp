@@ -61,26 +61,15 @@ unsigned rdma_unit::turn(const turn_budget& budget)
     unsigned moved = take_own();
     queues_.poll_for_work(budget.busy || moved != 0);
     queues_.wake_those_due();
-    moved += give_turns(std::min(budget.entries, share_));
+    moved += queues_.turn(std::min(budget.entries, share_)).moved;
     wire.flush();
     if (!folder_.empty())
         write_traces_of_failures();
     share_packets();
-    shares.next_turn(budget.moved_before > ours_before_, queues_.deferred());
+    moved += shares.has_deferred(); // which is work
+    shares.next_turn(budget.moved_before > ours_before_, [&](std::uint32_t number) { queues_.wake(number); });
     ours_before_ = moved + std::exchange(taken_, 0);
     return moved;
-}
-
-/// While queue pairs are in a hurry, those that copy within the port are deferred: only one of them has a turn at a
-/// time. All others have a turn each time.
-unsigned rdma_unit::give_turns(std::uint32_t most)
-{
-    queues_.defer(shares.are_short());
-    const std::uint32_t deferred = queues_.deferred();
-    unsigned moved = queues_.turn(most).moved;
-    if (shares.begin_deferred(deferred))
-        moved += queues_.turn_deferred(most);
-    return moved + (queues_.deferred() != 0); // a deferred queue pair is work
 }
 
 /// Queue pairs always have turns in the same order. When there was no room for all packets, each may send less, so that
@@ -126,43 +115,6 @@ unsigned rdma_unit::take_own()
         rte_pktmbuf_free(mbuf);
     }
     return static_cast<unsigned>(all.size());
-}
-
-/// Copies the pieces to one buffer. Returns an empty span when the memory of a piece has gone.
-std::span<const std::uint8_t> rdma_unit::join(std::span<const roce::piece> payload) noexcept
-{
-    std::uint8_t* to = joined_.data();
-    const bool whole = core::guarded([&](core::touched& there) {
-        for (const roce::piece piece : payload) {
-            there.only(piece.data(), piece.size());
-            to = std::copy(piece.begin(), piece.end(), to);
-        }
-    });
-    return whole ? std::span<const std::uint8_t>(joined_.data(), to) : std::span<const std::uint8_t>();
-}
-
-/// A packet between queue pairs of this port, without building it: one copy from memory to memory.
-bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload)
-{
-    constexpr std::size_t short_bytes = 64;
-    std::size_t bytes = 0;
-    for (const roce::piece piece : payload)
-        bytes += piece.size();
-    net::roce_packet packet;
-    packet.headers = headers;
-    packet.borrowed = true;
-    if (bytes != 0)
-        packet.payload = payload.size() == 1 && bytes > short_bytes ? payload[0] : join(payload);
-    if (packet.payload.size() != bytes)
-        return false;
-    wire.count_own(bytes);
-    claimed.add(1);
-    if (partner == nullptr) {
-        (find(headers.bth.destination_qp) ? not_from_peer : for_nobody).add(1);
-        return true;
-    }
-    delivered.add(1);
-    return partner->receive(packet);
 }
 
 rdma_unit::claimed_address rdma_unit::claimed_address_of(const queue_pair& queue) noexcept
@@ -282,8 +234,8 @@ std::uint32_t rdma_unit::add(pair_rings rings)
 {
     const std::uint32_t number = take_number();
     queues_.reserve(number, rings.send); // first, because it may throw
+    shares.reserve(queues_.queues());
     rings.send.entries.queue = number;
-    joined_.resize(std::size_t{own_sink::most_packets_at_once} * net::largest_path_mtu);
     queues_.put(number, std::make_unique<queue_pair>(rings, keys_, static_cast<pair_port&>(*this)));
     return number;
 }
@@ -320,13 +272,9 @@ void rdma_unit::remove(std::uint32_t number) noexcept
 
 void rdma_unit::find_peer_of(queue_pair& queue) noexcept
 {
-    using enum queue_pair::peer_at;
-    if (!is_ours({.address = net::header_address_of(queue.peer()), .vlan = queue.vlan()}))
-        return queue.find_peer(elsewhere, nullptr);
-    if (by_packet_ || trace_)
-        return queue.find_peer(own_port_by_packet, nullptr);
-    queue_pair* const partner = find(queue.peer_number());
-    queue.find_peer(own_port, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
+    const bool ours = is_ours({.address = net::header_address_of(queue.peer()), .vlan = queue.vlan()});
+    queue_pair* const partner = ours && !by_packet_ && !trace_ ? find(queue.peer_number()) : nullptr;
+    queue.find_peer(ours, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
 }
 
 /// Packets are claimed for the port's own addresses and those of connected queue pairs. Without any, no packet is

@@ -91,11 +91,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     };
     static claimed_address claimed_address_of(const queue_pair& queue) noexcept;
 
-    bool execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload) override;
-    void wake(std::uint32_t number) noexcept override { queues_.wake(number); }
-    std::span<const std::uint8_t> join(std::span<const roce::piece> payload) noexcept;
     unsigned take_own();
-    unsigned give_turns(std::uint32_t most);
     void share_packets() noexcept;
     core::counter* damage(std::span<const std::uint8_t> frame, const net::packet_headers& headers,
                           const net::roce_packet& packet) noexcept;
@@ -120,7 +116,6 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     unsigned taken_ = 0;                                  ///< packets taken from the receiver since the last turn
     unsigned ours_before_ = 0;                            ///< what queue pairs have moved in the previous turn
     neighbors neighbors_;
-    std::vector<std::uint8_t> joined_;               ///< contiguous payload of a packet within this port
     std::vector<claimed_address> claimed_addresses_; ///< of the port and of connected queue pairs, without duplicates
 };
 
