@@ -59,7 +59,7 @@ rdma_unit::~rdma_unit()
         inbox_->for_each([](const handed& packet) { rte_pktmbuf_free(packet.mbuf); });
 }
 
-/// RDMA step 2. Idle ones cost the same as idle send queues: a few doorbell records are polled.
+/// RDMA step 2. Idle queue pairs cost the same as idle send queues: a few doorbell records are polled.
 unsigned rdma_unit::turn(const turn_budget& budget)
 {
     unsigned moved = inbox_ ? take_in() : 0;
@@ -225,8 +225,8 @@ bool rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
     return what == fate::kept;
 }
 
-/// RDMA step 7. Verifies the checksums before any field of the packet is used, unless the packet
-/// comes from this port. Returns the counter for the packet.
+/// RDMA step 7. Verifies the checksums before any field but the queue number is used, unless the packet comes from this
+/// port. Returns the counter for the packet.
 [[gnu::always_inline]] inline core::counter& rdma_unit::deliver(const roce_arrival& arrival, net::roce_refusal form,
                                                                 roce_receiver* to)
 {
