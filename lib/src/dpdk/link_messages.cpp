@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "dpdk/netlink_parts.hpp"
 
@@ -150,10 +151,11 @@ link_socket::link_socket(use wanted) noexcept : socket_(::socket(AF_NETLINK, SOC
     sockaddr_nl at{};
     at.nl_family = AF_NETLINK;
     at.nl_groups = wanted == use::notifications ? RTMGRP_LINK : 0;
-    if (socket_ < 0 || ::bind(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0)
+    if (socket_ >= 0 && ::bind(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0)
         return;
-    ::close(socket_);
-    socket_ = -1;
+    problem_ = errno;
+    if (socket_ >= 0)
+        ::close(std::exchange(socket_, -1));
 }
 
 link_socket::~link_socket()
@@ -208,7 +210,8 @@ link_socket::news link_socket::next(link_report& report) const noexcept
     }
 }
 
-channel_news::channel_news() noexcept : socket_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC))
+channel_news::channel_news() noexcept
+    : socket_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC)), problem_(socket_ < 0 ? errno : 0)
 {
     family_request request;
     request.head.nlmsg_len = sizeof request;

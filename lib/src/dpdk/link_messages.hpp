@@ -30,6 +30,8 @@ class link_socket {
     link_socket& operator=(const link_socket&) = delete;
     ~link_socket();
 
+    /// Returns 0, or errno if the socket could not be made; then there are no answers.
+    int problem() const noexcept { return problem_; }
     /// Asks Linux. Blocks for the kernel's lock of network settings (RTNL). Returns nothing if there is no answer.
     std::optional<link_report> ask(int index) const noexcept;
     /// Has Linux detach the program behind `program`, a descriptor, if that one is attached. Returns 0 or errno.
@@ -41,7 +43,7 @@ class link_socket {
     news next(link_report& report) const noexcept;
 
  private:
-    int socket_;
+    int socket_, problem_ = 0;
 };
 
 /// A socket of ethtool's notifications that numbers of queues have changed (generic netlink), in the network namespace
@@ -56,12 +58,14 @@ class channel_news {
     channel_news& operator=(const channel_news&) = delete;
     ~channel_news();
 
+    /// Returns 0, or errno if the socket could not be made; then there are no notifications.
+    int problem() const noexcept { return problem_; }
     /// The number of receive queues that an interface has now, if it has changed since the last call. Never blocks, and
     /// takes no lock of the kernel's network settings. Of several changes it returns the one with the most queues.
     std::optional<unsigned> receive_queues(int index) const noexcept;
 
  private:
-    int socket_;
+    int socket_, problem_;
 };
 
 } // namespace weftio::dpdk
