@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,17 +17,13 @@ namespace {
 
 using namespace weftio::bench;
 
-using part = std::vector<sample> (*)(const weftio::device&, const settings&);
-const std::map<std::string, part> parts{
-    {"1-hand-over", hand_over}, {"2-baseline", without_queues}, {"3-receive", receive_rates}, {"4-send", send_rates}};
-
 std::vector<sample> one_round(const weftio::device& device, const settings& settings)
 {
     std::vector<sample> all;
-    for (const auto& [name, measure] : parts) {
-        if (!settings.only.empty() && name.find(settings.only) == std::string::npos)
+    for (const part& each : parts) {
+        if (!settings.only.empty() && each.name != settings.only)
             continue;
-        auto part = measure(device, settings);
+        auto part = each.measure(device, settings);
         all.insert(all.end(), part.begin(), part.end());
     }
     return all;

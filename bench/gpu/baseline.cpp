@@ -5,12 +5,12 @@
 #include <cstring>
 
 #include "devices/cuda/driver.hpp"
-#include "gpu.kernel.h"
+#include "gpu_bench.kernel.h"
 #include "measure.hpp"
 #include "weftio/kernel.hpp"
 
-WEFTIO_DEFINE_KERNEL(read_burst, "gpu.kernel.h");
-WEFTIO_DEFINE_KERNEL(answer_burst, "gpu.kernel.h");
+WEFTIO_DEFINE_KERNEL(read_burst, "gpu_bench.kernel.h");
+WEFTIO_DEFINE_KERNEL(answer_burst, "gpu_bench.kernel.h");
 
 namespace weftio::bench {
 
@@ -18,6 +18,17 @@ namespace {
 
 using namespace weftio::devices;
 constexpr std::uint32_t burst_bytes = burst * frame_bytes;
+
+/// The library's context, from memory of the GPU that it has allocated.
+cuda::context context_of(const memory& memory)
+{
+    const cuda::driver& cuda = cuda::the_driver();
+    cuda::context found = nullptr;
+    cuda.check(cuda.cuPointerGetAttribute(&found, cuda::pointer_context,
+                                          reinterpret_cast<cuda::device_pointer>(memory.device_address())),
+               "asking for the context of memory");
+    return found;
+}
 
 class cpu_centric {
  public:
@@ -30,7 +41,7 @@ class cpu_centric {
         const auto& kernel = answers ? answer_burst_kernel : read_burst_kernel;
         cuda_.check(cuda_.cuStreamCreate(&stream_, cuda::stream_non_blocking), "making a stream");
         cuda_.check(cuda_.cuModuleLoadData(&module_, kernel.cuda_image.data()), "loading kernels");
-        cuda_.check(cuda_.cuModuleGetFunction(&function_, module_, answers ? "answer_burst" : "look_at_burst"),
+        cuda_.check(cuda_.cuModuleGetFunction(&function_, module_, answers ? "answer_burst" : "read_burst"),
                     "finding the kernel");
     }
     ~cpu_centric()
@@ -74,6 +85,7 @@ class cpu_centric {
     const frame_type frame_ = some_frame();
     const bool answers_;
     memory pinned_, frames_, sink_;
+    const cuda::current_context current_{cuda_, context_of(frames_)};
     cuda::stream stream_ = nullptr;
     cuda::module module_ = nullptr;
     cuda::function function_ = nullptr;

@@ -1,13 +1,13 @@
 // Round trips: a flag, a frame through an engine, a burst of 32.
 #include "fake_queues.hpp"
-#include "gpu.kernel.h"
+#include "gpu_bench.kernel.h"
 #include "measure.hpp"
 #include "weftio/kernel.hpp"
 
-WEFTIO_DEFINE_KERNEL(flag_echo, "gpu.kernel.h");
-WEFTIO_DEFINE_KERNEL(frame_round_trips, "gpu.kernel.h");
-WEFTIO_DEFINE_KERNEL(receive_bursts, "gpu.kernel.h");
-WEFTIO_DEFINE_KERNEL(answer_bursts, "gpu.kernel.h");
+WEFTIO_DEFINE_KERNEL(flag_echo, "gpu_bench.kernel.h");
+WEFTIO_DEFINE_KERNEL(frame_round_trips, "gpu_bench.kernel.h");
+WEFTIO_DEFINE_KERNEL(receive_bursts, "gpu_bench.kernel.h");
+WEFTIO_DEFINE_KERNEL(answer_bursts, "gpu_bench.kernel.h");
 
 namespace weftio::bench {
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -38,6 +39,14 @@ std::vector<sample> send_rates(const device& device, const settings& settings);
 /// Rates without kernel-owned queues: copy, launch, copy back, wait, a burst of 32 at a time. Empty if `device` is no
 /// GPU.
 std::vector<sample> without_queues(const device& device, const settings& settings);
+
+struct part {
+    std::string_view name;
+    std::vector<sample> (*measure)(const device&, const settings&);
+};
+/// All of gpu_bench, in the order of its table.
+constexpr std::array<part, 4> parts{
+    {{"hand-over", hand_over}, {"baseline", without_queues}, {"receive", receive_rates}, {"send", send_rates}}};
 
 /// Packets of a burst, and bytes of a frame: the same with and without kernel-owned queues.
 constexpr std::uint32_t burst = 32, frame_bytes = 64;

@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "fake_queues.hpp"
-#include "gpu.kernel.h"
+#include "gpu_bench.kernel.h"
 #include "measure.hpp"
 #include "weftio/kernel.hpp"
 
-WEFTIO_DEFINE_KERNEL(receive_all, "gpu.kernel.h");
+WEFTIO_DEFINE_KERNEL(receive_all, "gpu_bench.kernel.h");
 
 namespace weftio::bench {
 

@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include "fake_queues.hpp"
-#include "gpu.kernel.h"
+#include "gpu_bench.kernel.h"
 #include "measure.hpp"
 #include "weftio/kernel.hpp"
 
-WEFTIO_DEFINE_KERNEL(post_weak, "gpu.kernel.h");
-WEFTIO_DEFINE_KERNEL(post_strong, "gpu.kernel.h");
-WEFTIO_DEFINE_KERNEL(store_lines, "gpu.kernel.h");
+WEFTIO_DEFINE_KERNEL(post_weak, "gpu_bench.kernel.h");
+WEFTIO_DEFINE_KERNEL(post_strong, "gpu_bench.kernel.h");
+WEFTIO_DEFINE_KERNEL(store_lines, "gpu_bench.kernel.h");
 
 namespace weftio::bench {
 

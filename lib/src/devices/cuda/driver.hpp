@@ -22,6 +22,7 @@ inline constexpr unsigned stream_non_blocking = 1, host_alloc_portable = 1, host
 
 enum device_attribute : int { multiprocessors = 16, compute_major = 75, compute_minor = 76, dma_buf_supported = 124 };
 enum pointer_attribute : int {
+    pointer_context = 1,
     memory_type = 2,
     seen_by_device = 3,
     seen_by_host = 4,

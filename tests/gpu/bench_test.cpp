@@ -1,0 +1,27 @@
+// Each part of weftio-gpu-bench measures something on a GPU: a run too short to believe its figures.
+#include "bench/gpu/measure.hpp"
+#include "fixture.hpp"
+
+namespace weftio::test {
+namespace {
+
+class GpuBench : public gpu_fixture, public testing::WithParamInterface<bench::part> {};
+
+TEST_P(GpuBench, Measures)
+{
+    const std::vector<bench::sample> samples = GetParam().measure(gpu(), {.device = gpu_spec(), .seconds = 0.03});
+    EXPECT_FALSE(samples.empty());
+    for (const bench::sample& each : samples)
+        EXPECT_GT(each.value, 0) << each.what;
+}
+
+INSTANTIATE_TEST_SUITE_P(Part, GpuBench, testing::ValuesIn(bench::parts), [](const auto& info) {
+    std::string name;
+    for (const char each : info.param.name)
+        if (each != '-')
+            name += each;
+    return name;
+});
+
+} // namespace
+} // namespace weftio::test
