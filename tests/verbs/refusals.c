@@ -249,6 +249,7 @@ static int try_memory(const char* wanted)
     TRY("ibv_reg_dmabuf_mr -1", OF_POINTER(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, -1, all_rights)));
     TRY("ibv_reg_mr IBV_ACCESS_FLUSH_GLOBAL", reg_mr(flush_global));
     TRY("ibv_reg_mr IBV_ACCESS_FLUSH_PERSISTENT", reg_mr(flush_persistent));
+    TRY("ibv_reg_mr IBV_ACCESS_HUGETLB", reg_mr(IBV_ACCESS_HUGETLB));
     TRY("ibv_reg_mr IBV_ACCESS_ON_DEMAND", reg_mr(IBV_ACCESS_ON_DEMAND));
     TRY("ibv_reg_mr IBV_ACCESS_RELAXED_ORDERING", reg_mr(IBV_ACCESS_RELAXED_ORDERING));
     TRY("ibv_rereg_mr IBV_ACCESS_ON_DEMAND",
