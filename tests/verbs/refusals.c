@@ -108,6 +108,13 @@ static struct ibv_ah_attr way(void)
     return to;
 }
 
+static int create_ah_from_wc(void)
+{
+    struct ibv_grh header = {.version_tclass_flow = htobe32(6u << 28), .next_hdr = 17, .sgid = gid, .dgid = gid};
+    struct ibv_wc received = {.wc_flags = IBV_WC_GRH};
+    return OF_POINTER(ibv_create_ah_from_wc(pd, &received, &header, 1));
+}
+
 static int advise_mr(void)
 {
     struct ibv_sge piece = {.addr = (uintptr_t)memory, .length = 4096, .lkey = mr->lkey};
@@ -321,6 +328,8 @@ static int try_ways(const char* wanted)
     struct ibv_flow_action_esp_attr encryption = {0};
     struct mlx5dv_flow_action_esp more = {0};
     struct ibv_ah_attr to = way();
+    TRY("ibv_create_ah", OF_POINTER(ibv_create_ah(pd, &to)));
+    TRY("ibv_create_ah_from_wc", create_ah_from_wc());
     TRY("ibv_resolve_eth_l2_from_gid",
         OF_NUMBER(ibv_resolve_eth_l2_from_gid(context, &to, (uint8_t[6]){0}, &(uint16_t){0})));
     TRY("ibv_attach_mcast", OF_NUMBER(ibv_attach_mcast(one.qp, &gid, 0)));
