@@ -25,8 +25,13 @@ struct weftio_verbs_engine {
     ssize_t (*write)(int descriptor, const void* command, std::size_t bytes);
     /// mmap() of such a descriptor; stores the address.
     int (*map)(int descriptor, void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address);
+    /// ioctl() of such a descriptor.
+    int (*control)(int descriptor, unsigned long request, void* argument);
     /// A descriptor that may be a node has been closed. Returns when the objects of a closed node have ended.
     void (*closed)();
+    /// Logs that the preloaded library has refused another interface of the kernel: "netlink", or a name in
+    /// /dev/infiniband such as "rdma_cm". `probe`: the caller only looks whether it is there.
+    void (*refused)(const char* which, bool probe);
 };
 
 /// What the engine calls in the preloaded library.
@@ -45,7 +50,7 @@ const weftio_verbs_engine* weftio_verbs_start(const weftio_verbs_host* host);
 
 namespace weftio::verbs {
 
-inline constexpr std::uint32_t seam_version = 1;
+inline constexpr std::uint32_t seam_version = 2;
 
 inline constexpr unsigned most_devices = 8; ///< per process
 

@@ -1,9 +1,12 @@
 /* Commands that are wrong, for tests/scripts/run_faults.sh: they get the errors that Linux gives, and leave nothing. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -129,6 +132,41 @@ static void unknown(void)
     CHECK("a second GET_CONTEXT", EINVAL,
           execute(IB_USER_VERBS_CMD_GET_CONTEXT, &(struct ib_uverbs_get_context){.response = (uintptr_t)answer},
                   sizeof(struct ib_uverbs_get_context), most_bytes));
+}
+
+/* Methods, of the newer interface. */
+static int call_method(const void* request)
+{
+    errno = 0;
+    return ioctl(context->cmd_fd, RDMA_VERBS_IOCTL, request) == 0 ? 0 : errno;
+}
+
+static void methods(void)
+{
+    struct {
+        struct ib_uverbs_ioctl_hdr first;
+        struct ib_uverbs_attr attributes[65];
+    } ask = {.first = {.length = sizeof ask.first,
+                       .object_id = UVERBS_OBJECT_PD,
+                       .method_id = UVERBS_METHOD_PD_DESTROY}},
+      good = ask;
+    CHECK("a method that libibverbs has write() for", ENOTTY, call_method(&ask));
+    CHECK("no method", ENOTTY, ioctl(context->cmd_fd, RDMA_VERBS_IOCTL + 1, &ask) == 0 ? 0 : errno);
+    ask.first.method_id = 99;
+    CHECK("a number that is none", EPROTONOSUPPORT, call_method(&ask));
+    ask = good, ask.first.length = sizeof ask.first - 1;
+    CHECK("a length that is too short", EINVAL, call_method(&ask));
+    ask = good, ask.first.num_attrs = 1;
+    CHECK("an attribute behind the end", EINVAL, call_method(&ask));
+    ask = good, ask.first.num_attrs = 65, ask.first.length = sizeof ask;
+    CHECK("too many attributes", EINVAL, call_method(&ask));
+    CHECK("a method from nowhere", EFAULT, call_method((void*)(uintptr_t)nowhere));
+    char* const pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    NEED(pages != MAP_FAILED && munmap(pages + 4096, 4096) == 0);
+    ask = good, ask.first.num_attrs = 1, ask.first.length = sizeof ask.first + sizeof *ask.attributes;
+    memcpy(pages + 4096 - sizeof ask.first, &ask, sizeof ask.first);
+    CHECK("attributes from nowhere", EFAULT, call_method(pages + 4096 - sizeof ask.first));
+    NEED(munmap(pages, 4096) == 0);
 }
 
 static int destroy(unsigned number, uint32_t handle)
@@ -281,6 +319,7 @@ int main(void)
     cut_short();
     extended();
     unknown();
+    methods();
     handles();
     answers_to_nowhere();
     memory_that_cannot_be();
@@ -288,6 +327,7 @@ int main(void)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     unknown();
+    methods();
     answers_to_nowhere();
     memory_that_cannot_be();
     sigprocmask(SIG_SETMASK, NULL, &all);

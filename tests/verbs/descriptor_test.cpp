@@ -1,6 +1,7 @@
 // Every function that takes a descriptor.
 #include <gtest/gtest.h>
 #include <linux/netlink.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -64,12 +65,13 @@ TEST(Writing, ToOthersPasses)
     EXPECT_EQ(EBADF, errno);
 }
 
-TEST(Ioctl, OfANodeSendsCallersToWrite)
+TEST(Ioctl, OfANodeIsTheEngines)
 {
-    const int node = open_node(0);
+    const int node = open_node(1);
     int bytes = 0;
     EXPECT_EQ(-1, ::ioctl(node, FIONREAD, &bytes)); // its socket would know
     EXPECT_EQ(ENOTTY, errno);
+    EXPECT_EQ(2001, ::ioctl(node, RDMA_VERBS_IOCTL, nullptr));
     ::close(node);
     int ends[2];
     ASSERT_EQ(0, ::pipe2(ends, O_CLOEXEC));
@@ -106,11 +108,15 @@ TEST(Mapping, OfANodeIsTheEngines)
     ::close(plain);
 }
 
-TEST(Sockets, OfRdmaAreRefused)
+TEST(Sockets, OfRdmaAreRefusedAndReported)
 {
+    const int node = open_node(0);
+    const ssize_t before = ask(node, "refused netlink");
     EXPECT_EQ(-1, ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA));
     EXPECT_EQ(EPROTONOSUPPORT, errno);
     EXPECT_EQ(-1, ::socket(AF_NETLINK, SOCK_DGRAM, NETLINK_RDMA));
+    EXPECT_EQ(before + 2, ask(node, "refused netlink"));
+    ::close(node);
     const int others = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     EXPECT_GE(others, 0);
     ::close(others);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "glibc_names.hpp"
+#include "node.hpp"
 #include "ordinary_file.hpp"
 
 namespace weftio::test {
@@ -105,6 +106,19 @@ TEST_P(Opening, HasTheErrnoOfTheRealFunction)
     EXPECT_EQ(ENAMETOOLONG, errno);
     EXPECT_EQ(-1, open("/tmp/weftio-nowhere/file"));
     EXPECT_EQ(ENOENT, errno);
+}
+
+TEST_P(Opening, ReportsAMissingFileBesideTheNodes)
+{
+    const int node = open_node(0);
+    const ssize_t before = ask(node, "refused rdma_cm");
+    EXPECT_EQ(-1, open("/dev/infiniband/rdma_cm"));
+    EXPECT_EQ(ENOENT, errno);
+    EXPECT_EQ(before + 1, ask(node, "refused rdma_cm"));
+    EXPECT_EQ(-1, open("/dev/infiniband/rdma_cm/x"));
+    EXPECT_EQ(-1, open("/sys/class/infiniband/rdma_cm"));
+    EXPECT_EQ(before + 1, ask(node, "refused rdma_cm"));
+    ::close(node);
 }
 
 TEST(OpeningANode, ChecksFlagsAsTheKernelDoes)

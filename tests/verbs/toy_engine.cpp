@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -31,6 +33,7 @@ using namespace weftio::verbs;
 std::mutex guard;
 std::map<ino_t, unsigned> nodes; ///< inode of a node: its device
 std::atomic<unsigned> closes{0};
+std::map<std::string, unsigned> refusals; ///< calls of refused(), by its arguments
 std::optional<tree> files;
 weftio_verbs_engine engine;
 const weftio_verbs_host* the_host = nullptr;
@@ -84,9 +87,17 @@ ssize_t try_to_hide(const std::string& folder)
     return !here && elsewhere && afterwards ? 2 : 1;
 }
 
+constexpr std::string_view about_refusals = "refused ";
+
+unsigned count_refusals(std::string_view what)
+{
+    const std::scoped_lock lock(guard);
+    return refusals[std::string(what)];
+}
+
 /// Answers by the text that was written. "closes": number of calls of closed(), minus one; "fail": EINVAL; "path",
-/// "thread": the engine calls intercepted functions, 2: the host has no such device; a path: hides it; other text: 1000
-/// + the number of the device.
+/// "thread": the engine calls intercepted functions, 2: the host has no such device; a path: hides it; "refused WHAT":
+/// 3000 + number of calls of refused() with these words; other text: 1000 + the number of the device.
 ssize_t write_command(int descriptor, const void* command, std::size_t bytes)
 {
     const int device = device_of(descriptor);
@@ -107,6 +118,8 @@ ssize_t write_command(int descriptor, const void* command, std::size_t bytes)
         return try_to_hide(std::string(text));
     if (text == "thread")
         return sees_device_from_afar(descriptor) ? 1 : 2;
+    if (text.starts_with(about_refusals))
+        return 3000 + static_cast<ssize_t>(count_refusals(text.substr(about_refusals.size())));
     return 1000 + device;
 }
 
@@ -123,9 +136,22 @@ int map(int descriptor, void* wish, std::size_t bytes, int protection, int flags
     return 0;
 }
 
+/// FIONREAD (its socket would know): ENOTTY; other requests: 2000 + the number of the device.
+int control(int descriptor, unsigned long request, void*)
+{
+    const int device = device_of(descriptor);
+    return device < 0 || request == FIONREAD ? -ENOTTY : 2000 + device;
+}
+
 void closed()
 {
     ++closes;
+}
+
+void refused(const char* which, bool probe)
+{
+    const std::scoped_lock lock(guard);
+    ++refusals[which + std::string(probe ? " probe" : "")];
 }
 
 std::vector<device_description> describe_devices(unsigned count)
@@ -170,7 +196,9 @@ try {
               .open = open_node,
               .write = write_command,
               .map = map,
-              .closed = closed};
+              .control = control,
+              .closed = closed,
+              .refused = refused};
     return &engine;
 } catch (const std::exception& wrong) {
     std::fprintf(stderr, "%s\n", wrong.what());

@@ -1,5 +1,7 @@
 #include "commands.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -77,13 +79,14 @@ const command_row* find_command(const call& wanted) noexcept
     return found == rows.end() ? nullptr : &*found;
 }
 
-const char* name_of_command(const call& wanted) noexcept
+std::string name_of_command(const call& wanted)
 {
     const std::uint32_t number = wanted.command();
     if (number < names.size())
-        return names[number];
+        return fmt::format("{}{}", wanted.extended() ? "EX_" : "", names[number]);
     const std::uint32_t further = number - IB_USER_VERBS_CMD_THRESHOLD;
-    return further < extended_names.size() ? extended_names[further] : "unknown";
+    return wanted.extended() && further < extended_names.size() ? fmt::format("EX_{}", extended_names[further])
+                                                                : fmt::format("command {}", number);
 }
 
 } // namespace weftio::verbs

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "call.hpp"
 #include "context.hpp"
@@ -19,8 +20,8 @@ struct command_row {
 
 /// nullptr: unknown command.
 const command_row* find_command(const call& wanted) noexcept;
-/// Name of a command, also of one that is not supported.
-const char* name_of_command(const call& wanted) noexcept;
+/// Name of a command, also of one that is not supported, such as EX_CREATE_QP.
+std::string name_of_command(const call& wanted);
 
 void get_context(context& in, call& what);
 void query_device(context& in, call& what);

@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "core/guarded.hpp"
 #include "events.hpp"
+#include "refusals.hpp"
 
 namespace weftio::verbs {
 
@@ -59,8 +60,10 @@ std::uint32_t make_queue(context& in, const ib_uverbs_ex_create_cq& asked, const
     constexpr std::int32_t no_channel = -1;
     constexpr std::uint16_t known_flags = MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS;
     require(asked.cqe != 0 && asked.cqe < most_entries && asked.comp_vector == 0 && asked.comp_mask == 0, EINVAL);
-    require((asked.flags & ~std::uint32_t{IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN}) == 0, EOPNOTSUPP);
-    require(of_driver.cqe_comp_en == 0 && (of_driver.flags & ~known_flags) == 0, EOPNOTSUPP);
+    require_feature((asked.flags & ~std::uint32_t{IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN}) == 0,
+                    "the device has no timestamps of completions");
+    require_feature(of_driver.cqe_comp_en == 0 && (of_driver.flags & ~known_flags) == 0,
+                    "the device has no compressed or padded completions");
     require(of_driver.cqe_size == 64 || of_driver.cqe_size == 128, EINVAL);
     auto made = std::make_shared<completions>();
     made->user_handle = asked.user_handle;

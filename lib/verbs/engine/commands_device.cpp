@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "commands.hpp"
+#include "refusals.hpp"
 
 namespace weftio::verbs {
 
@@ -13,9 +14,9 @@ void get_context(context& in, call& what)
     const auto asked = what.driver<mlx5_ib_alloc_ucontext_req_v2>();
     require(!in.asynchronous, EINVAL);
     require(what.driver_bytes() >= sizeof(mlx5_ib_alloc_ucontext_req), EINVAL);
-    // Refuses DevX, which this device does not have: libmlx5 then asks again without it.
     require((asked.flags & ~std::uint32_t{MLX5_IB_ALLOC_UCTX_DEVX}) == 0, EINVAL);
-    require((asked.flags & MLX5_IB_ALLOC_UCTX_DEVX) == 0, EINVAL);
+    if ((asked.flags & MLX5_IB_ALLOC_UCTX_DEVX) != 0) // EINVAL as in Linux: libmlx5 then requests it without
+        throw probe_of("the device has no DevX", EINVAL);
     mlx5_ib_alloc_ucontext_resp says = describe_context(in.of, asked);
     says.response_length = static_cast<std::uint32_t>(std::min(sizeof says, what.driver_room()));
     in.link_was_up = in.of.port.link_up();

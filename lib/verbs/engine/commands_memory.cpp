@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "commands.hpp"
+#include "refusals.hpp"
 
 namespace weftio::verbs {
 
@@ -9,6 +10,7 @@ namespace {
 
 // Flags of REG_MR (rdma/ib_user_ioctl_verbs.h) in addition to the rights, which have the same values in the library.
 constexpr std::uint32_t rights_mask = 0xf, bind_windows = 1u << 4, zero_based = 1u << 5, on_demand = 1u << 6,
+                        huge_pages = 1u << 7, flush_global = 1u << 8, flush_persistent = 1u << 9,
                         optional_flags = 0x3ffu << 20;
 
 /// Page offset of an address.
@@ -20,8 +22,9 @@ constexpr std::uint64_t page_offset(std::uint64_t address) noexcept
 /// Adopts the program's memory. @return options to register it with  @throws failure, error
 region_options take_bytes(context& in, region& made)
 {
-    const std::uint32_t known = rights_mask | bind_windows | zero_based | optional_flags;
-    require((made.access & on_demand) == 0, EOPNOTSUPP);
+    const std::uint32_t known = rights_mask | bind_windows | zero_based | huge_pages | optional_flags;
+    require_feature((made.access & on_demand) == 0, "the device has no on-demand paging");
+    require_feature((made.access & (flush_global | flush_persistent)) == 0, "the device has no FLUSH");
     require((made.access & ~known) == 0, EINVAL);
     require(made.length != 0 && made.start + made.length >= made.start, EINVAL);
     made.bytes = in.of.memory.adopt(reinterpret_cast<void*>(made.start), made.length);

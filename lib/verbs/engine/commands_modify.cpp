@@ -10,6 +10,7 @@
 #include "events.hpp"
 #include "net/roce_headers.hpp"
 #include "rdma/transitions.hpp"
+#include "refusals.hpp"
 #include "verbs_values.hpp"
 #include "wires/members.hpp"
 
@@ -81,8 +82,9 @@ void set_if(std::uint32_t mask, rdma::attribute which, std::optional<Value>& to,
 queue_pair_attributes attributes_of(const context& in, const ib_uverbs_modify_qp& asked)
 {
     const std::uint32_t mask = asked.attr_mask;
-    require((mask & rdma::other_path) == 0, EOPNOTSUPP);
-    require((mask & rdma::migration) == 0 || asked.path_mig_state == migrated, EOPNOTSUPP);
+    require_feature((mask & rdma::other_path) == 0 &&
+                        ((mask & rdma::migration) == 0 || asked.path_mig_state == migrated),
+                    "the device has no alternate paths");
     require((mask & rdma::partition_key) == 0 || asked.pkey_index == 0, EINVAL);
     require((mask & rdma::port_number) == 0 || asked.port_num == 1, EINVAL);
     require((mask & rdma::path_mtu) == 0 || (asked.path_mtu >= 1 && asked.path_mtu <= 5), EINVAL);
@@ -178,7 +180,7 @@ void modify_qp(context& in, call& what)
     const rdma_state now = changed.queue->state();
     require((asked.attr_mask & rdma::present_state) == 0 || state_of(asked.cur_qp_state) == now, EINVAL);
     const rdma_state to = (asked.attr_mask & rdma::next_state) != 0 ? state_of(asked.qp_state) : now;
-    require((asked.attr_mask & ~std::uint32_t{all_attributes}) == 0, EOPNOTSUPP);
+    require_feature((asked.attr_mask & ~std::uint32_t{all_attributes}) == 0, "the device does not know an attribute");
     require_way(changed.service, now, to, asked.attr_mask);
     const queue_pair_attributes with = attributes_of(in, asked);
     leave_state(in, changed, to);

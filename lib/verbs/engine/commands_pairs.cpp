@@ -4,20 +4,35 @@
 
 #include "commands.hpp"
 #include "events.hpp"
+#include "refusals.hpp"
 #include "verbs_values.hpp"
 
 namespace weftio::verbs {
 
 namespace {
 
-/// The service of an enum ibv_qp_type. @throws failure EOPNOTSUPP
+/// The service of an enum ibv_qp_type. @throws unsupported
 rdma_service service_of(std::uint8_t type)
 {
     switch (type) {
         case 2: return rdma_service::reliable;
         case 3: return rdma_service::unreliable;
-        default: throw failure{EOPNOTSUPP};
+        case 4: throw unsupported{"the device has no UD"};
+        case 8: throw unsupported{"the device has no raw packets"};
+        case 9:
+        case 10: throw unsupported{"the device has no XRC"};
+        default: throw unsupported{"the device does not know this type of queue pair"};
     }
+}
+
+/// @throws unsupported
+void require_known_options(const ib_uverbs_ex_create_qp& asked, const mlx5_ib_create_qp& of_driver)
+{
+    constexpr std::uint32_t scatter_to_completions = 1u << 1, allow_scatter = 1u << 8; // optional for the NIC
+    require_feature(asked.is_srq == 0, "the device has no shared receive queues");
+    require_feature(asked.create_flags == 0 && asked.comp_mask == 0, "the device lacks a flag of ibv_create_qp_ex");
+    require_feature((of_driver.flags & ~(scatter_to_completions | allow_scatter)) == 0,
+                    "the device lacks a flag of mlx5dv_create_qp");
 }
 
 /// Layout of the program's rings in libmlx5: receives first, then sends.
@@ -57,10 +72,10 @@ void set_doorbell(context& in, pair& made, queue_pair_options& options)
 /// Makes a queue pair and returns its handle. @param asked  converted from either form of the command
 std::uint32_t make_pair(context& in, const ib_uverbs_ex_create_qp& asked, const mlx5_ib_create_qp& of_driver)
 {
-    constexpr std::uint32_t scatter_to_completions = 1u << 1, allow_scatter = 1u << 8; // optional for the NIC
-    require(asked.is_srq == 0 && asked.create_flags == 0 && asked.comp_mask == 0, EOPNOTSUPP);
-    require((of_driver.flags & ~(scatter_to_completions | allow_scatter)) == 0, EOPNOTSUPP);
+    if ((of_driver.flags & (MLX5_QP_FLAG_TYPE_DCT | MLX5_QP_FLAG_TYPE_DCI)) != 0)
+        throw probe_of("the device has no DC");
     const rdma_service service = service_of(asked.qp_type);
+    require_known_options(asked, of_driver);
     auto made = std::make_shared<pair>(in.of.events);
     made->user_handle = asked.user_handle;
     made->made = asked;

@@ -15,6 +15,8 @@
 #include "core/log.hpp"
 #include "core/process.hpp"
 #include "events.hpp"
+#include "methods.hpp"
+#include "refusals.hpp"
 
 namespace weftio::verbs {
 
@@ -50,19 +52,11 @@ class faults_unblocked {
     sigset_t before_{};
 };
 
-void tell_refused(const call& what, const char* why)
-{
-    core::log_or_lose(log_level::warning, [&] {
-        return fmt::format("weftio-run: EOPNOTSUPP for {}{} (command {}{}): {}", what.extended() ? "EX_" : "",
-                           name_of_command(what), what.command(), what.extended() ? ", extended" : "", why);
-    });
-}
-
-/// Logs a known command that asks for something unsupported.
-void log_unsupported(const void* command, std::size_t bytes) noexcept
+/// Logs the refusal of a command whose number is known.
+void tell_refused(const void* command, std::size_t bytes, const unsupported& why) noexcept
 try {
-    tell_refused(call(command, bytes), "it requests a feature that these devices lack (docs/verbs.md)");
-} catch (const failure&) { // the program has changed the command meanwhile
+    verbs::tell_refused(name_of_command(call(command, bytes)), why);
+} catch (...) { // the program has changed the command meanwhile, or no memory
 }
 
 } // namespace
@@ -146,18 +140,17 @@ try {
     const faults_unblocked guard;
     call what(command, bytes);
     const command_row* const row = find_command(what);
-    if (!row) {
-        tell_refused(what, "these devices do not support it");
-        return -EOPNOTSUPP;
-    }
+    if (!row)
+        throw refusal_of(what);
     what.require_form(row->form);
     const std::scoped_lock lock(mutex);
     require(asynchronous || row->execute == get_context, EINVAL); // as the kernel before GET_CONTEXT
     row->execute(*this, what);
     return static_cast<ssize_t>(bytes);
+} catch (const unsupported& why) {
+    tell_refused(command, bytes, why);
+    return -why.number;
 } catch (const failure& why) {
-    if (why.number == EOPNOTSUPP)
-        log_unsupported(command, bytes);
     return -why.number;
 } catch (const error& why) {
     core::log_or_lose(log_level::warning, [&] { return std::string(why.what()); });
@@ -178,12 +171,23 @@ try {
     core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: lost an event: {}", why.what()); });
 }
 
+int context::control(unsigned long request, const void* argument) noexcept
+{
+    const faults_unblocked guard;
+    return refuse_method(request, argument);
+}
+
 /// The page offset contains a command from bit 8 up, and the index of a page below (mlx5's kernel driver).
 int context::map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept
 {
-    constexpr std::uint64_t regular = 0, write_combining = 2, not_cached = 3;
+    constexpr std::uint64_t regular = 0, write_combining = 2, not_cached = 3, another_page = 6;
     const std::uint64_t page = static_cast<std::uint64_t>(offset) / page_bytes, command = page >> 8,
                         index = page & 0xff;
+    if (command == another_page) {
+        constexpr unsupported why{"a context gets no further doorbell pages"};
+        verbs::tell_refused("mmap ALLOC_WC", why);
+        return -why.number;
+    }
     if (bytes != page_bytes || (command != regular && command != write_combining && command != not_cached))
         return -EINVAL;
     void* const mapped = mmap(wish, bytes, protection, (flags & ~MAP_TYPE) | MAP_SHARED, doorbell_pages_.number(),

@@ -48,6 +48,8 @@ class context {
     /// Executes a write(): returns `bytes`, or a negative errno. @param bytes  length of the program's buffer at
     /// `command`
     ssize_t execute(const void* command, std::size_t bytes) noexcept;
+    /// Executes an ioctl(): returns a negative errno (refuse_method()).
+    int control(unsigned long request, const void* argument) noexcept;
     /// Executes an mmap(): returns 0, or a negative errno.
     int map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept;
 

@@ -125,6 +125,7 @@ mlx5_ib_alloc_ucontext_resp describe_context(const node& of, const mlx5_ib_alloc
     says.max_send_wqebb = most_blocks;
     says.max_recv_wr = most_blocks;
     says.num_ports = 1;
+    says.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_CREATE_AH; // else libmlx5 resolves MACs by Linux's neighbor table
     says.cqe_version = std::min<std::uint8_t>(asked.max_cqe_version, 1);
     says.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
     says.log_uar_size = 12;

@@ -7,6 +7,7 @@
 
 #include "core/guarded.hpp"
 #include "core/log.hpp"
+#include "refusals.hpp"
 #include "session.hpp"
 
 namespace {
@@ -38,6 +39,19 @@ int map_page(int number, void* wish, std::size_t bytes, int protection, int flag
     return found ? found->map(wish, bytes, protection, flags, offset, address) : -ENOTTY;
 }
 
+int control(int number, unsigned long request, void* argument)
+{
+    if (!running->is_here())
+        return -EIO;
+    const std::shared_ptr<context> found = running->find(number);
+    return found ? found->control(request, argument) : -ENOTTY;
+}
+
+void refused(const char* which, bool probe)
+{
+    tell_other_interface(which, probe);
+}
+
 void closed()
 {
     if (running->is_here())
@@ -60,7 +74,9 @@ try {
                                           .open = open_node,
                                           .write = write_command,
                                           .map = map_page,
-                                          .closed = closed};
+                                          .control = control,
+                                          .closed = closed,
+                                          .refused = refused};
     return &made;
 } catch (const error& why) {
     core::log_or_lose(log_level::error, [&] { return std::string(why.what()); });

@@ -10,6 +10,7 @@
 #include "host.hpp"
 #include "nodes.hpp"
 #include "real.hpp"
+#include "refused.hpp"
 
 using namespace weftio::verbs::preload;
 
@@ -51,6 +52,18 @@ ssize_t write_node(int descriptor, const void* from, size_t bytes) noexcept
         result = engine->write(descriptor, from, bytes);
     }
     return result == -ENOTTY ? real().write(descriptor, from, bytes) : with_errno(result);
+}
+
+/// In a child of fork(), ENOTTY makes libibverbs use write(), which fails with EIO.
+int control_node(int descriptor, unsigned long request, void* argument) noexcept
+{
+    const auto* const engine = engine_here();
+    int result = -ENOTTY;
+    if (engine != nullptr) {
+        const engine_scope scope;
+        result = engine->control(descriptor, request, argument);
+    }
+    return static_cast<int>(with_errno(result));
 }
 
 /// Each part is one command, as in the kernel for devices that only implement write().
@@ -176,7 +189,6 @@ WEFTIO_INTERCEPT(ssize_t, writev, int descriptor, const iovec* parts, int count)
     return real().writev(descriptor, parts, count);
 }
 
-// ENOTTY makes libibverbs use write().
 WEFTIO_INTERCEPT(int, ioctl, int descriptor, unsigned long request, ...)
 {
     va_list arguments;
@@ -184,7 +196,7 @@ WEFTIO_INTERCEPT(int, ioctl, int descriptor, unsigned long request, ...)
     void* const argument = va_arg(arguments, void*);
     va_end(arguments);
     if (may_be_node(descriptor) && is_node(descriptor))
-        return static_cast<int>(with_errno(-ENOTTY));
+        return control_node(descriptor, request, argument);
     return real().ioctl(descriptor, request, argument);
 }
 
@@ -230,10 +242,12 @@ WEFTIO_INTERCEPT(void, closefrom, int first)
     close_all(first < 0 ? 0 : static_cast<unsigned>(first), ~0u, [&] { real().closefrom(first); });
 }
 
-// Hides the host's devices from the program: libibverbs asks here first.
+// Hides the host's devices from the program. libibverbs tries this first, and then reads /sys.
 WEFTIO_INTERCEPT(int, socket, int family, int type, int protocol)
 {
-    if (family == AF_NETLINK && protocol == NETLINK_RDMA && !passes())
+    if (family == AF_NETLINK && protocol == NETLINK_RDMA && !passes()) {
+        report_refused_netlink();
         return static_cast<int>(with_errno(-EPROTONOSUPPORT));
+    }
     return real().socket(family, type, protocol);
 }

@@ -11,6 +11,7 @@
 #include "loading.hpp"
 #include "paths.hpp"
 #include "real.hpp"
+#include "refused.hpp"
 
 namespace weftio::verbs::preload {
 
@@ -77,6 +78,7 @@ void start() noexcept
         owner = getpid();
     }
     prefix.store(engine == nullptr ? no_tree : tree_text, std::memory_order_release);
+    report_refused_earlier();
 }
 
 void enter_child() noexcept

@@ -7,6 +7,7 @@
 #include "host.hpp"
 #include "nodes.hpp"
 #include "real.hpp"
+#include "refused.hpp"
 #include "target_path.hpp"
 
 using namespace weftio::verbs::preload;
@@ -48,12 +49,24 @@ int open_node(unsigned device, int flags) noexcept
     return fail(error);
 }
 
+/// A file could not be opened. Keeps errno.
+void report_missing(const target_path& at) noexcept
+{
+    if (errno == ENOENT && at.neighbor() != nullptr)
+        report_refused_file(at.neighbor());
+}
+
 /// open() and similar functions: `call(path)` calls the C library.
 template <class Call>
 int open_at(int folder, const char* path, int flags, Call call) noexcept(false)
 {
     return with_target(folder, path, [&](const target_path& at) {
-        return at.is_node() ? open_node(at.device(), flags) : call(at.path());
+        if (at.is_node())
+            return open_node(at.device(), flags);
+        const int result = call(at.path());
+        if (result < 0)
+            report_missing(at);
+        return result;
     });
 }
 
@@ -74,8 +87,12 @@ template <class Call>
 FILE* open_stream(const char* path, const char* mode, Call call)
 {
     return with_target(AT_FDCWD, path, [&](const target_path& at) -> FILE* {
-        if (!at.is_node())
-            return call(at.path(), mode);
+        if (!at.is_node()) {
+            FILE* const opened = call(at.path(), mode);
+            if (opened == nullptr)
+                report_missing(at);
+            return opened;
+        }
         const int descriptor = open_node(at.device(), flags_of(mode));
         return descriptor < 0 ? nullptr : fdopen(descriptor, mode);
     });

@@ -67,6 +67,8 @@ void redirected_path::find(const char* path) noexcept
         text_[sizeof text_ - 1] = 0;
     }
     path_ = text_;
+    if (kind.is == path_kind::described && kind.folder == node_folder && kind.rest[0] == '/')
+        neighbor_ = std::strrchr(text_, '/') + 1;
 }
 
 char* without_tree(char* path) noexcept

@@ -19,11 +19,14 @@ class target_path {
     const char* path() const noexcept { return path_; }
     bool is_node() const noexcept { return is_node_; }
     unsigned device() const noexcept { return device_; } ///< of a node
+    /// Name in the folder of nodes if it is not a node's, such as "rdma_cm"; else nullptr.
+    const char* neighbor() const noexcept { return neighbor_; }
 
  protected:
     const char* path_;
     bool is_node_ = false;
     unsigned device_ = 0;
+    const char* neighbor_ = nullptr; ///< in text_
 };
 
 /// A path that may be one of ours. If it is, starts the engine.

@@ -1,0 +1,67 @@
+#include "refused.hpp"
+
+#include <atomic>
+#include <dlfcn.h>
+
+#include "host.hpp"
+
+namespace weftio::verbs::preload {
+
+namespace {
+
+constexpr const char* netlink = "netlink";
+
+/// A report of netlink waits for the engine.
+constinit std::atomic<bool> waits{false};
+
+/// Whether the process has loaded a library. @param name  its DT_SONAME
+bool is_loaded(const char* name) noexcept
+{
+    void* const found = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    if (found != nullptr)
+        dlclose(found);
+    return found != nullptr;
+}
+
+void report(const char* which, bool probe) noexcept
+{
+    const auto* const engine = engine_here();
+    if (engine == nullptr)
+        return;
+    const engine_scope scope;
+    engine->refused(which, probe);
+}
+
+} // namespace
+
+/// UCX and libfabric open rdma_cm when they start, and do without it.
+void report_refused_file(const char* name) noexcept
+{
+    const int error = errno;
+    if (!borrows_memory())
+        report(name, is_loaded("libucs.so.0") || is_loaded("libfabric.so.1"));
+    errno = error;
+}
+
+void report_refused_netlink() noexcept
+{
+    const int error = errno;
+    if (borrows_memory()) {
+    } else if (!is_loaded("libibverbs.so.1")) {
+        if (tree() != nullptr)
+            report(netlink, false);
+    } else if (engine_here() != nullptr) {
+        report(netlink, true);
+    } else {
+        waits.store(true, std::memory_order_relaxed);
+    }
+    errno = error;
+}
+
+void report_refused_earlier() noexcept
+{
+    if (waits.exchange(false, std::memory_order_relaxed))
+        report(netlink, true);
+}
+
+} // namespace weftio::verbs::preload
