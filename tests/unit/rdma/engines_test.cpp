@@ -106,7 +106,8 @@ struct pairs_of_engines {
 class RdmaStandstill : public RdmaEngines {
  protected:
     static constexpr unsigned couples = 40, entries = 8;
-    static constexpr unsigned couples_on_wire = 6; ///< their windows fit the inbox: what arrives when it is full is lost
+    static constexpr unsigned couples_on_wire =
+        6; ///< their windows fit the inbox: what arrives when it is full is lost
 
     RdmaStandstill() { ends.timeout = 0; }
 
