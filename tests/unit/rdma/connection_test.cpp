@@ -254,8 +254,12 @@ TEST_P(RdmaEnds, WakesAPeerThatHasLongSlept)
 TEST_P(RdmaEnds, SharesATurnWithItsNeighbors)
 {
     ends.connect();
-    fake_pair other(ends.at(0));
-    other.connect(ends.connection(0));
+    fake_pair other(ends.at(0)), there(ends.at(1));
+    nic::rdma_connection to = ends.connection(0), back = ends.connection(1);
+    to.peer_queue = there.number();
+    back.peer_queue = other.number();
+    other.connect(to);
+    there.connect(back);
     for (fake_pair* each : {&a, &other}) {
         each->post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
         each->post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});

@@ -50,8 +50,13 @@ void fill_rdma_packets(soft_port& port, rte_tel_data* dict)
             all += of(port.rdma(engine)).value();
         return all;
     };
-    for (const auto& [name, counter] : rdma_results)
-        put(dict, name, sum([which = counter](const rdma_unit& unit) -> auto& { return unit.*which; }));
+    const std::uint64_t copied = sum([](const rdma_unit& unit) -> auto& { return unit.sent().copied; });
+    for (const auto& [name, counter] : rdma_results) {
+        const bool counts_copies = counter == &rdma_unit::claimed || counter == &rdma_unit::delivered;
+        put(dict, name, sum([which = counter](const rdma_unit& unit) -> auto& {
+                            return unit.*which;
+                        }) + (counts_copies ? copied : 0));
+    }
     put(dict, "rdma_sent", sum([](const rdma_unit& unit) -> auto& { return unit.sent().sent; }));
     put(dict, "rdma_sent_bytes", sum([](const rdma_unit& unit) -> auto& { return unit.sent().sent_bytes; }));
 }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/clock.hpp"
-#include "core/guarded.hpp"
 #include "net/checksum.hpp"
 #include "net/packet_headers.hpp"
 #include "weftio/error.hpp"
@@ -46,7 +45,7 @@ std::span<const std::uint8_t> begin_of(const rte_mbuf& mbuf)
 rdma_unit::rdma_unit(const dpdk::port_queue& port_queue, const keys::nic_keys& keys, receiver& receiver,
                      roce_directory& directory, bool by_packet)
     : keys_(keys), receiver_(receiver), directory_(directory), by_packet_(by_packet || port_queue.dump),
-      folder_(folder_of_traces()), commons_(port_queue, directory.first(), *this)
+      folder_(folder_of_traces()), commons_(port_queue, directory.first())
 {
     directory.add_unit(*this);
     if (!folder_.empty())
@@ -70,26 +69,16 @@ unsigned rdma_unit::turn(const turn_budget& budget)
     moved += take_own();
     commons_.queues.poll_for_work(budget.busy || moved != 0);
     commons_.queues.wake_those_due();
-    moved += give_turns(std::min(budget.entries, share_));
+    moved += commons_.queues.turn(std::min(budget.entries, share_)).moved;
     commons_.sender.flush();
     if (!folder_.empty())
         write_traces_of_failures();
     share_packets();
-    commons_.shares.next_turn(budget.moved_before > ours_before_, commons_.queues.deferred());
+    moved += commons_.shares.has_deferred(); // which is work
+    commons_.shares.next_turn(budget.moved_before > ours_before_,
+                              [&](std::uint32_t number) { commons_.queues.wake(number); });
     ours_before_ = moved + std::exchange(taken_, 0);
     return moved;
-}
-
-/// While queue pairs are in a hurry, those that copy within the port are deferred: only one of them has a turn at a
-/// time. All others have a turn each time.
-unsigned rdma_unit::give_turns(std::uint32_t most)
-{
-    commons_.queues.defer(commons_.shares.are_short());
-    const std::uint32_t deferred = commons_.queues.deferred();
-    unsigned moved = commons_.queues.turn(most).moved;
-    if (commons_.shares.begin_deferred(deferred))
-        moved += commons_.queues.turn_deferred(most);
-    return moved + (commons_.queues.deferred() != 0); // a deferred queue pair is work
 }
 
 /// Queue pairs always have turns in the same order. When there was no room for all packets, each may send less, so that
@@ -167,48 +156,6 @@ unsigned rdma_unit::take_own()
             rte_pktmbuf_free(all[at]);
     }
     return static_cast<unsigned>(all.size());
-}
-
-bool own_sink::send(const roce::roce_headers& headers, std::span<const roce::piece> payload)
-{
-    payload_gone_ = !unit_.execute(partner_, headers, payload);
-    return !payload_gone_;
-}
-
-/// Copies the pieces to one buffer. Returns an empty span when the memory of a piece has gone.
-std::span<const std::uint8_t> rdma_unit::join(std::span<const roce::piece> payload) noexcept
-{
-    std::uint8_t* to = joined_.data();
-    const bool whole = core::guarded([&](core::touched& there) {
-        for (const roce::piece piece : payload) {
-            there.only(piece.data(), piece.size());
-            to = std::copy(piece.begin(), piece.end(), to);
-        }
-    });
-    return whole ? std::span<const std::uint8_t>(joined_.data(), to) : std::span<const std::uint8_t>();
-}
-
-/// A packet between queue pairs of this engine, without building it: one copy from memory to memory.
-bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload)
-{
-    constexpr std::size_t short_bytes = 64;
-    std::size_t bytes = 0;
-    for (const roce::piece piece : payload)
-        bytes += piece.size();
-    net::roce_packet packet;
-    packet.headers = headers;
-    packet.borrowed = true;
-    if (bytes != 0)
-        packet.payload = payload.size() == 1 && bytes > short_bytes ? payload[0] : join(payload);
-    if (packet.payload.size() != bytes)
-        return false;
-    commons_.sender.count_own(bytes);
-    if (partner == nullptr) {
-        count(directory_.find(headers.bth.destination_qp).receiver ? not_from_peer : for_nobody);
-        return true;
-    }
-    count(delivered);
-    return partner->execute(packet);
 }
 
 bool rdma_unit::claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept
@@ -315,8 +262,8 @@ std::uint32_t rdma_unit::add(pair_rings rings, rdma_service service)
 {
     const std::uint32_t number = directory_.free_number();
     commons_.queues.reserve(number, rings.send); // first, because it may throw
+    commons_.shares.reserve(commons_.queues.queues());
     rings.send.entries.queue = number;
-    joined_.resize(std::size_t{own_sink::most_packets_at_once} * net::largest_path_mtu);
     auto made = std::make_unique<queue_pair>(rings, service, keys_, commons_);
     directory_.put(number, {.receiver = made.get(), .home = this});
     commons_.queues.put(number, std::move(made));
@@ -346,14 +293,9 @@ void rdma_unit::remove(std::uint32_t number) noexcept
 
 void rdma_unit::find_peer_of(queue_pair& queue) noexcept
 {
-    using enum queue_pair::peer_at;
-    if (!directory_.is_ours({.address = net::header_address_of(queue.peer()), .vlan = queue.vlan()}))
-        return queue.find_peer(elsewhere, nullptr);
-    const rdma_unit* const home = directory_.find(queue.peer_number()).home;
-    if (by_packet_ || trace_ || (home != this && home != nullptr))
-        return queue.find_peer(own_port_by_packet, nullptr);
-    queue_pair* const partner = find(queue.peer_number());
-    queue.find_peer(own_port, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
+    const bool ours = directory_.is_ours({.address = net::header_address_of(queue.peer()), .vlan = queue.vlan()});
+    queue_pair* const partner = ours && !by_packet_ && !trace_ ? find(queue.peer_number()) : nullptr;
+    queue.find_peer(ours, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
 }
 
 /// Without a claimed address, no packet is asked for.

@@ -94,8 +94,6 @@ class rdma_unit final : public unit, public packet_claimant {
     const packet_trace* trace() const noexcept { return trace_.get(); }
 
  private:
-    friend class own_sink;
-
     /// A packet that another engine has claimed or built.
     struct handed {
         rte_mbuf* mbuf = nullptr;
@@ -109,11 +107,8 @@ class rdma_unit final : public unit, public packet_claimant {
         no_room ///< nothing has happened: the inbox of another engine is full
     };
 
-    bool execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload);
-    std::span<const std::uint8_t> join(std::span<const roce::piece> payload) noexcept;
     unsigned take_in();
     unsigned take_own();
-    unsigned give_turns(std::uint32_t most);
     void share_packets() noexcept;
     fate process(rte_mbuf& mbuf, const net::packet_headers& headers, bool own);
     fate hand_over(rdma_unit& to, rte_mbuf& mbuf, const net::packet_headers& headers, bool own) noexcept;
@@ -136,7 +131,6 @@ class rdma_unit final : public unit, public packet_claimant {
     std::uint32_t share_ = queue_pair::packets_of_a_turn; ///< most packets of a queue pair in a turn
     unsigned taken_ = 0;                                  ///< packets taken from the receiver since the last turn
     unsigned ours_before_ = 0;                            ///< what queue pairs have moved in the previous turn
-    std::vector<std::uint8_t> joined_;                    ///< contiguous payload of a packet within this engine
 };
 
 } // namespace weftio::nic::soft
