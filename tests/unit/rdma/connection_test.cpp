@@ -313,7 +313,7 @@ TEST_P(RdmaEnds, CopiesWithoutPacketsFromMemoryToMemoryOfOnePort)
     a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
     a.push();
     ends.run();
-    const std::uint64_t requests = ends.unit(0).claimed.value(), packets = a.nic().counters().packets;
+    const std::uint64_t requests = ends.unit(0).arrivals().claimed.value(), packets = a.nic().counters().packets;
     EXPECT_EQ(packets, whole / 1024);
     const bool copies = GetParam().one_port && !GetParam().packets;
     if (copies) {

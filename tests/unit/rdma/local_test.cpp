@@ -44,7 +44,7 @@ class RdmaLocal : public testing::TestWithParam<rdma_service> {
         EXPECT_EQ(a.sent().syndrome, 0);
     }
     static bool reliable() { return GetParam() == rdma_service::reliable; }
-    std::uint64_t packets() { return ends.unit(0).claimed.value(); }
+    std::uint64_t packets() { return ends.unit(0).arrivals().claimed.value(); }
     std::uint64_t copies() { return ends.unit(0).sent().copied.value(); }
 
     two_ends ends{ends_at(true), GetParam()};
