@@ -393,7 +393,8 @@ class peer {
         expect(count.repeated == 0 || count.rnr_naks != 0 || count.local_ack_timeout_err != 0,
                "a packet is sent again only when the other end was not ready, or silent for the timeout");
         const nic::soft::rdma_unit& unit = software_nic(port_).rdma();
-        expect(unit.rx_icrc_encapsulated.value() == 0 && unit.malformed.value() == 0, "every packet is whole");
+        expect(unit.arrivals().rx_icrc_encapsulated.value() == 0 && unit.arrivals().malformed.value() == 0,
+               "every packet is whole");
     }
 
     const bool asks_;

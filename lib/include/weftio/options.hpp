@@ -45,9 +45,9 @@ struct port_options {
     /// Hold packets back while their queue is full, instead of dropping them. `automatic` does so for capture files,
     /// which can wait, unlike a wire. A held packet also holds those behind it, whatever their queue.
     enum class hold { automatic, on, off } hold_when_full = hold::automatic;
-    /// RDMA between two queue pairs of this port. false: bytes are copied from memory to memory, and no packet is
-    /// built. true: packets are built and parsed as for another port, so that tests of the transport need only one
-    /// port.
+    /// RDMA between two queue pairs of this port. false: bytes are copied from memory to memory, and packets are built
+    /// only for requests that do not succeed at once. true: packets are built and parsed as for another port, so that
+    /// tests of the transport need only one port.
     bool rdma_by_packet = false;
     /// Path of a pcapng file to which every frame of the port is written whole, with its time and direction; empty:
     /// none. The file is created, or emptied unless another port writes to it: ports of several processes may share a

@@ -138,9 +138,6 @@ struct roce_packet {
     std::span<const std::uint8_t> covered;  ///< by the ICRC: from the IP header to the pad
     std::uint32_t icrc = 0;                 ///< as it stands in the frame
     roce_refusal form = roce_refusal::none; ///< none, or is_invalid_request(): then there is no more than path and BTH
-    /// The payload lies in memory of the sender's application, where it may go away. It may be that of several packets
-    /// of a message, whose first this is.
-    bool borrowed = false;
 
     /// Whether the ICRC is that of the packet: one pass over it.
     bool icrc_good() const noexcept { return icrc_of(covered) == icrc; }

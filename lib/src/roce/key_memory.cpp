@@ -16,9 +16,9 @@ bool store(std::byte* at, std::span<const std::uint8_t> bytes) noexcept
     std::uint64_t number = 0;
     if (bytes.size() != sizeof number || reinterpret_cast<std::uintptr_t>(at) % sizeof number != 0)
         return core::guarded_copy(at, bytes.data(), bytes.size());
-    std::memcpy(&number, bytes.data(), sizeof number);
     return core::guarded([&](core::touched& there) {
-        there.only(at, sizeof number);
+        there.only(at, sizeof number, bytes.data(), sizeof number);
+        std::memcpy(&number, bytes.data(), sizeof number);
         // Release, pairs with the acquire in weftio_dev_rdma_wait_value.
         weftio_store_release_sys_u64(reinterpret_cast<weftio_u64*>(at), number);
     });

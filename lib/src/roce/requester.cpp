@@ -18,21 +18,27 @@ constexpr std::uint32_t longest_read = 1u << 22, most_psns = (1u << 23) - 1;
 
 requester::requester(rdma_service service, const roce_connection& settings, send_entries& entries, workspace& shared,
                      std::uint32_t first_entry)
-    : service_(service), settings_(settings), entries_(entries), messages_(shared.pool),
+    : settings_(settings), entries_(entries), pieces_(shared.found), service_(service), messages_(shared.pool),
       patience_(settings.timeout, settings.retry_count, settings.rnr_retry,
                 std::clamp<std::uint32_t>(settings.window, 1, message_ring::most)),
-      next_entry_(first_entry), acknowledged_(settings.send_psn & psn_mask), sent_(acknowledged_), pieces_(shared.found)
+      next_entry_(first_entry), acknowledged_(settings.send_psn & psn_mask), sent_(acknowledged_)
 {
     messages_.begin_at(acknowledged_);
 }
 
 unsigned requester::send(packet_sink& sink, allowance most, std::uint64_t now)
 {
+    const unsigned before = most.packets;
     check_clock(now);
-    const std::uint64_t before = packets.value();
-    while (!most.empty() && !failed_ && !patience_.waits(now) && step(sink, most, now)) {
+    while (reach_request(most, now)) {
+        const std::uint32_t flying = in_flight();
+        if (!may_send(flying))
+            break;
+        const bool reads = at_cursor().operation == roce_operation::read_request;
+        if (!(reads ? send_read(sink, most, now) : send_packet(sink, most, flying, now)))
+            break;
     }
-    return static_cast<unsigned>(packets.value() - before);
+    return before - most.packets;
 }
 
 /// RDMA step 3: repeats packets whose answer is overdue (IBTA 9.7.6.1.3).
@@ -44,32 +50,23 @@ void requester::check_clock(std::uint64_t now)
     repeat_or_give_up(refusal::no_answer, patience_.retry());
 }
 
-/// @return false: nothing more can be done now
-bool requester::step(packet_sink& sink, allowance& most, std::uint64_t now)
+bool requester::reach_request(allowance& most, std::uint64_t now)
 {
-    if (!load())
-        return false;
-    message& next = messages_.at(cursor_);
-    if (next.is_local())
-        return execute(next, most);
-    const std::uint32_t flying = in_flight();
-    if (!may_send(flying))
-        return false;
-    if (next.operation != roce_operation::read_request)
-        return send_packet(sink, most, flying, now);
-    most.spend(0);
-    return send_read(sink, now);
+    while (!most.empty() && !failed_ && !patience_.waits(now) && admit()) {
+        message& next = messages_.at(cursor_);
+        if (!next.is_local())
+            return true;
+        if (!execute(next, most))
+            break;
+    }
+    return false;
 }
 
-/// RDMA step 4: makes sure that there is a message at the cursor.
-bool requester::load()
-{
-    return cursor_ == messages_.end() ? admit() : messages_.at(cursor_).refused == refusal::none;
-}
-
-/// RDMA step 4: reads the next entry.
+/// RDMA step 4: makes sure that there is a message at the cursor; reads the next entry if there is none.
 bool requester::admit()
 {
+    if (cursor_ != messages_.end())
+        return messages_.at(cursor_).refused == refusal::none;
     if (held_ || !messages_.make_room())
         return false; // without memory, retried in the next turn
     message& more = messages_.draft();
@@ -121,7 +118,6 @@ void requester::refuse(refusal why)
     go_back();
 }
 
-/// Request packets without an answer. A READ counts as one until its last response has come.
 std::uint32_t requester::in_flight() noexcept
 {
     if (messages_.empty())
@@ -186,32 +182,21 @@ bool requester::may_send(std::uint32_t flying) noexcept
 
 /// Asks for an ACK on READs and atomics, on the last message of a push, on every 64th packet, and on the last packet
 /// before the window or the message ring is full. While messages are repeated, asks at the end of each.
-bool requester::asks_for_ack(bool ends, std::uint32_t run, std::uint32_t flying) noexcept
+bool requester::asks_for_ack(bool ends, std::uint32_t flying) noexcept
 {
     const message& next = messages_.at(cursor_);
     return reliable() && (next.wants_result() || (ends && (!next.more || patience_.repeating())) ||
-                          without_request_ + run >= packets_without_request || flying + run >= patience_.window() ||
+                          without_request_ + 1 >= packets_without_request || flying + 1 >= patience_.window() ||
                           (ends && messages_.full()));
 }
 
-/// Remaining packets of the message at the cursor that fit the window. The last packet goes alone if only it can be
-/// refused: it takes a receive entry or invalidates a key.
-std::uint32_t requester::most_in_a_run(const message& next, std::uint32_t flying) const noexcept
-{
-    const bool last_alone = next.extra == roce_extra::invalidate ||
-                            (next.extra == roce_extra::immediate && next.operation == roce_operation::write);
-    const std::uint32_t to_end = next.packets - packet_, left = to_end - (last_alone && to_end > 1);
-    return left == 1 || !reliable() ? left : std::min(left, patience_.window() - flying);
-}
-
-/// RDMA step 6: sends one packet of a SEND, WRITE or atomic, or as many as the sink takes at once.
+/// RDMA step 6: sends one packet of a SEND, WRITE or atomic.
 /// @param flying  in_flight()
 bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t flying, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);
     const bool atomic = next.wants_result();
-    const std::uint32_t mtu = settings_.path_mtu, run = run_of(sink, most, most_in_a_run(next, flying), mtu);
-    const roce_segment part = atomic ? roce_segment{} : segment_of(next.bytes, mtu, packet_, run);
+    const roce_segment part = atomic ? roce_segment{} : segment_of(next.bytes, settings_.path_mtu, packet_);
     const bool ends = part.position == roce_position::last || part.position == roce_position::only;
     const auto opcode =
         opcode_of(opcodes_of(service_), next.operation, part.position, ends && !atomic ? next.extra : roce_extra::none);
@@ -231,22 +216,22 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
                          .compare = next.compare,
                          .immediate = next.immediate_or_key,
                          .invalidate_key = next.immediate_or_key};
-    headers.bth.ack_request = asks_for_ack(ends, run, flying);
+    headers.bth.ack_request = asks_for_ack(ends, flying);
     headers.bth.solicited = ends && next.solicited;
     if (!sink.send(headers, pieces_.all())) {
         if (sink.payload_gone())
             refuse(refusal::memory_gone);
         return false;
     }
-    without_request_ = headers.bth.ack_request ? 0 : without_request_ + run;
-    most.spend(part.bytes, run);
-    sent_one(run, run, now);
+    without_request_ = headers.bth.ack_request ? 0 : without_request_ + 1;
+    most.spend(part.bytes);
+    sent_one(1, 1, now);
     return true;
 }
 
 /// RDMA step 6: sends a READ request, from the first response packet that has not arrived (IBTA 9.7.5.1.4). A long
 /// READ is requested in parts.
-bool requester::send_read(packet_sink& sink, std::uint64_t now)
+bool requester::send_read(packet_sink& sink, allowance& most, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);
     const std::uint32_t count = std::min(next.packets - packet_, most_of_a_read()), psn = cursor_psn();
@@ -263,6 +248,7 @@ bool requester::send_read(packet_sink& sink, std::uint64_t now)
     if (!sink.send(headers, {}))
         return false;
     without_request_ = 0;
+    most.spend(0);
     sent_one(1, count, now);
     return true;
 }
@@ -285,6 +271,28 @@ void requester::sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t 
         return patience_.expect_answer(now);
     acknowledged_ = psn; // UC: a sent message is complete (IBTA 9.8.3)
     retire();
+}
+
+/// A READ in parts is one request.
+void requester::pass(std::uint32_t count, std::uint64_t now)
+{
+    const bool reads = at_cursor().operation == roce_operation::read_request;
+    sent_one(reads ? packet_ == 0 : count, count, now);
+    if (!reliable())
+        return;
+    answers.add(reads ? count : 1);
+    acknowledged_ = cursor_psn();
+    patience_.progress(count, false, now);
+    retire();
+}
+
+void requester::pass_not_ready(std::uint8_t timer, std::uint64_t now)
+{
+    const roce_headers nak{.bth = bth_to(settings_, roce_opcode::rc_acknowledge, cursor_psn()),
+                           .syndrome = rnr_syndrome(timer)};
+    sent_one(1, 1, now);
+    answers.add(1);
+    take_not_ready(nak, now);
 }
 
 requester_standing requester::standing() noexcept

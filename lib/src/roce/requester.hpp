@@ -24,12 +24,11 @@ class requester {
     requester(rdma_service service, const roce_connection& settings, send_entries& entries, workspace& shared,
               std::uint32_t first_entry = 0);
 
-    /// Sends what may be sent, at most `most` (a NOP counts as a packet), and repeats packets whose answer is overdue.
-    /// @return how many packets were sent
+    /// Sends what may be sent, at most `most`, and repeats packets whose answer is overdue.
+    /// @return how many packets were sent; a NOP counts as one
     unsigned send(packet_sink& sink, allowance most, std::uint64_t now_ns);
-    /// Takes one answer of the peer. @pre its ICRC is right  @return false: not taken, because its borrowed payload has
-    /// gone
-    bool receive(const roce_packet& packet, std::uint64_t now_ns);
+    /// Takes one answer of the peer. @pre its ICRC is right
+    void receive(const roce_packet& packet, std::uint64_t now_ns);
     /// The latest time of the next send(); 0: none is needed before an answer or a new entry comes.
     std::uint64_t deadline_ns() const noexcept { return failed_ ? 0 : patience_.deadline(); }
     /// Flushes everything in flight, and sends nothing more.
@@ -63,45 +62,63 @@ class requester {
     core::counter packet_seq_err, implied_nak_seq_err, local_ack_timeout_err, rnr_naks; ///< reasons of retries
     core::counter rnr_nak_retry_err; ///< RNR NAKs after rnr_retry retries: the queue fails
 
+ protected:
+    void check_clock(std::uint64_t now);
+    /// Executes local operations up to the next request. @return whether there is one, and it may go: at_cursor()
+    bool reach_request(allowance& most, std::uint64_t now);
+    /// The peer has executed and answered the next `count` packets of the message at the cursor, which were not sent.
+    /// @pre nothing is in flight
+    void pass(std::uint32_t count, std::uint64_t now);
+    /// The peer was not ready for the packet at the cursor, which was not sent. @param timer  code of the RNR NAK
+    void pass_not_ready(std::uint8_t timer, std::uint64_t now);
+    /// Whether one packet goes alone: the peer was not ready for it before.
+    bool sends_alone() const noexcept { return reliable() && patience_.window() == 1; }
+    const message& at_cursor() noexcept { return messages_.at(cursor_); }
+    /// The packet of that message which is next, counted from 0, and its sequence number.
+    std::uint32_t next_packet() const noexcept { return packet_; }
+    std::uint32_t cursor_psn() noexcept { return net::psn_add(messages_.psn_before(cursor_), packet_); }
+    /// Request packets without an answer. A READ counts as one until its last response has come.
+    std::uint32_t in_flight() noexcept;
+    /// Whether the last packet that was sent asks for an ACK.
+    bool has_asked() const noexcept { return without_request_ == 0; }
+    bool acknowledge_to(std::uint32_t psn, std::uint64_t now);
+    void fail(refusal why);
+
+    const roce_connection settings_;
+    send_entries& entries_;
+    pieces& pieces_; ///< payload of the packet being sent
+
  private:
-    bool step(packet_sink& sink, allowance& most, std::uint64_t now);
-    bool load();
     bool admit();
     bool execute(message& local, allowance& most);
     bool waits_at_fence(const message& next) noexcept;
     bool may_send(std::uint32_t flying) noexcept;
     bool send_packet(packet_sink& sink, allowance& most, std::uint32_t flying, std::uint64_t now);
-    bool send_read(packet_sink& sink, std::uint64_t now);
-    std::uint32_t most_in_a_run(const message& next, std::uint32_t flying) const noexcept;
+    bool send_read(packet_sink& sink, allowance& most, std::uint64_t now);
     void sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t now);
-    bool asks_for_ack(bool ends, std::uint32_t run, std::uint32_t flying) noexcept;
+    bool asks_for_ack(bool ends, std::uint32_t flying) noexcept;
     void refuse(refusal why);
-    void check_clock(std::uint64_t now);
 
-    bool take_answer(const roce_packet& packet, const roce_shape& shape, std::uint64_t now);
+    void take_answer(const roce_packet& packet, const roce_shape& shape, std::uint64_t now);
     void take_acknowledge(const roce_headers& headers, std::uint64_t now);
     void take_nak(const roce_headers& headers, std::uint64_t now);
     void take_not_ready(const roce_headers& headers, std::uint64_t now);
-    bool take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now);
+    void take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now);
     void take_atomic(const roce_packet& packet, std::uint64_t now);
     bool answers_oldest(std::uint32_t psn, std::uint64_t now);
-    bool take_data(const roce_packet& packet, piece bytes, std::uint32_t offset, std::uint64_t now);
+    void take_data(std::uint32_t psn, piece bytes, std::uint32_t offset, std::uint64_t now);
     void repeat_for_gap();
     void repeat_or_give_up(refusal reason_to_give_up, bool again);
 
-    bool acknowledge_to(std::uint32_t psn, std::uint64_t now);
     bool is_done(const message& oldest) const noexcept;
     void retire();
     void go_back() noexcept;
-    void fail(refusal why);
     void end_all(refusal of_oldest);
 
     std::uint32_t offset_in(const message& one, std::uint32_t psn) const noexcept
     {
         return (psn - one.first_psn) & net::psn_mask;
     }
-    std::uint32_t cursor_psn() noexcept { return net::psn_add(messages_.psn_before(cursor_), packet_); }
-    std::uint32_t in_flight() noexcept;
     bool is_read_in_part() noexcept;
     std::uint32_t most_of_a_read() noexcept;
     void lose_answers() noexcept;
@@ -109,8 +126,6 @@ class requester {
     bool reliable() const noexcept { return net::is_reliable(service_); }
 
     const rdma_service service_;
-    const roce_connection settings_;
-    send_entries& entries_;
     message_ring messages_;
     patience patience_;
     std::uint32_t next_entry_;
@@ -120,7 +135,6 @@ class requester {
     std::uint32_t read_window_ = 0;         ///< limit of READ responses in flight; 0: no limit, none was lost
     bool failed_ = false;
     bool held_ = false;
-    pieces& pieces_; ///< payload of the packet being sent
 };
 
 } // namespace weftio::roce

@@ -12,29 +12,27 @@ using namespace net;
 
 /// RDMA step 13: accepts an answer to a request that was sent and has not been answered (IBTA 9.7.6.1.1). A lower PSN
 /// is a late answer, a higher one is wrong.
-bool requester::receive(const roce_packet& packet, std::uint64_t now)
+void requester::receive(const roce_packet& packet, std::uint64_t now)
 {
-    const std::uint32_t count = packets_in(packet, settings_.path_mtu);
-    answers.add(count);
+    answers.add(1);
     const roce_headers& headers = packet.headers;
     const roce_shape& shape = shape_of(headers.bth.opcode);
     const bool fits = !failed_ && packet.form == roce_refusal::none && reliable() && shape.is_response() &&
                       same_partition(settings_, headers);
     if (!fits || psn_distance(sent_, headers.bth.psn) >= 0)
-        wrong_answers.add(count);
+        wrong_answers.add(1);
     else if (psn_distance(acknowledged_, headers.bth.psn) < 0)
-        stale_answers.add(count);
+        stale_answers.add(1);
     else
-        return take_answer(packet, shape, now);
-    return true;
+        take_answer(packet, shape, now);
 }
 
-bool requester::take_answer(const roce_packet& packet, const roce_shape& shape, std::uint64_t now)
+void requester::take_answer(const roce_packet& packet, const roce_shape& shape, std::uint64_t now)
 {
     switch (shape.operation) {
-        case roce_operation::acknowledge: take_acknowledge(packet.headers, now); return true;
+        case roce_operation::acknowledge: return take_acknowledge(packet.headers, now);
         case roce_operation::read_response: return take_read_response(packet, shape, now);
-        default: take_atomic(packet, now); return true;
+        default: return take_atomic(packet, now);
     }
 }
 
@@ -162,27 +160,23 @@ bool requester::answers_oldest(std::uint32_t psn, std::uint64_t now)
 
 /// RDMA step 14: a READ response packet. Its offset follows from its PSN, so first and middle are handled alike, as
 /// are last and only.
-bool requester::take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now)
+void requester::take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now)
 {
     const std::uint32_t psn = packet.headers.bth.psn, mtu = settings_.path_mtu;
-    if (shape.has_aeth && kind_of(packet.headers.syndrome) != aeth_kind::acknowledge) {
-        wrong_answers.add(1);
-        return true;
-    }
+    if (shape.has_aeth && kind_of(packet.headers.syndrome) != aeth_kind::acknowledge)
+        return wrong_answers.add(1);
     if (!answers_oldest(psn, now))
-        return true;
+        return;
     const message& oldest = messages_.oldest();
-    const std::uint32_t index = offset_in(oldest, psn), count = packets_in(packet, mtu);
-    const roce_segment part = segment_of(oldest.bytes, mtu, index, count);
+    const std::uint32_t index = offset_in(oldest, psn);
+    const roce_segment part = segment_of(oldest.bytes, mtu, index);
     const bool fits = oldest.operation == roce_operation::read_request && packet.payload.size() == part.bytes &&
-                      (index + count != oldest.packets || shape.ends());
-    if (fits) {
-        if (read_window_ != 0 && shape.ends())
-            read_window_ = std::min(read_window_ + 1, message_ring::most);
-        return take_data(packet, packet.payload, part.offset, now);
-    }
-    fail(refusal::bad_response);
-    return true;
+                      (index + 1 != oldest.packets || shape.ends());
+    if (!fits)
+        return fail(refusal::bad_response);
+    if (read_window_ != 0 && shape.ends())
+        read_window_ = std::min(read_window_ + 1, message_ring::most);
+    take_data(psn, packet.payload, part.offset, now);
 }
 
 void requester::take_atomic(const roce_packet& packet, std::uint64_t now)
@@ -197,28 +191,20 @@ void requester::take_atomic(const roce_packet& packet, std::uint64_t now)
         return fail(refusal::bad_response);
     std::uint8_t original[sizeof headers.original];
     std::memcpy(original, &headers.original, sizeof original);
-    take_data(packet, original, 0, now);
+    take_data(headers.bth.psn, original, 0, now);
 }
 
-/// Writes a part of an answer to the local memory of the oldest message.
-bool requester::take_data(const roce_packet& packet, piece bytes, std::uint32_t offset, std::uint64_t now)
+/// Writes a part of an answer, the packet `psn`, to the local memory of the oldest message.
+void requester::take_data(std::uint32_t psn, piece bytes, std::uint32_t offset, std::uint64_t now)
 {
-    const message& oldest = messages_.oldest();
     if (!bytes.empty()) {
-        const refusal delivered = entries_.scatter(oldest, offset, bytes);
-        if (delivered == refusal::memory_gone && payload_gone(packet))
-            return false;
-        if (delivered != refusal::none) {
-            fail(delivered);
-            return true;
-        }
+        if (const refusal why = entries_.scatter(messages_.oldest(), offset, bytes); why != refusal::none)
+            return fail(why);
     }
-    const std::uint32_t psns = packets_in(packet, settings_.path_mtu);
-    acknowledged_ = psn_add(packet.headers.bth.psn, psns);
+    acknowledged_ = psn_add(psn, 1);
     retire();
     if (!failed_)
-        patience_.progress(psns, in_flight() != 0, now);
-    return true;
+        patience_.progress(1, in_flight() != 0, now);
 }
 
 } // namespace weftio::roce

@@ -33,52 +33,44 @@ refusal reason_of(roce_refusal form, const roce_shape& shape) noexcept
 responder::responder(rdma_service service, const roce_connection& settings, remote_memory& memory,
                      receive_entries& entries, workspace& shared)
     : service_(service), settings_(settings), memory_(memory), entries_(entries),
-      answers_(settings.most_reads_of_peer, shared.pool), results_(settings.most_reads_of_peer, shared.pool),
-      expected_(settings.receive_psn & psn_mask)
+      expected_(settings.receive_psn & psn_mask), answers_(settings.most_reads_of_peer, shared.pool),
+      results_(settings.most_reads_of_peer, shared.pool)
 {}
 
 /// RDMA step 8: checks the sequence number (IBTA 9.7.4.1.2). A packet with the expected PSN is executed, a later one
 /// shows a gap, an earlier one is a repeat.
-bool responder::receive(const roce_packet& packet)
+void responder::receive(const roce_packet& packet)
 {
-    const std::uint32_t count = packets_in(packet, settings_.path_mtu);
-    received.add(count);
+    received.add(1);
     const roce_opcode opcode = packet.headers.bth.opcode;
     const roce_shape& shape = shape_of(opcode);
     const std::int32_t ahead = psn_distance(expected_, packet.headers.bth.psn);
     const bool repeats = ahead < 0 && reliable();
     if (failed_ || shape.is_response() || service_of(opcode) != opcodes_of(service_) ||
-        !same_partition(settings_, packet.headers) || (repeats && !is_well_formed(packet, shape))) {
-        ignored.add(count);
-        return true;
-    }
+        !same_partition(settings_, packet.headers) || (repeats && !is_well_formed(packet, shape)))
+        return ignored.add(1);
     if (repeats) {
-        duplicate.add(count);
-        repeat(packet.headers, shape);
-        return true;
+        duplicate.add(1);
+        return repeat(packet.headers, shape);
     }
-    if (ahead != 0 && !look_ahead(packet, shape))
-        return true;
-    const verdict result = execute(packet, shape);
-    conclude(result, packet, shape);
-    return result != verdict::payload_gone;
+    if (ahead == 0 || look_ahead(packet, shape))
+        conclude(execute(packet, shape), packet, shape);
 }
 
 /// A gap. RC: sends one NAK, and nothing more until the missing packet comes (IBTA 9.7.5.2.8). UC: the message in
 /// progress is lost, and the next one may start at any PSN (IBTA 9.8.2). @return whether to execute the packet
 bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
 {
-    const std::uint32_t count = packets_in(packet, settings_.path_mtu);
     if (!reliable()) {
         drop_message();
         expected_ = packet.headers.bth.psn;
         if (shape.begins())
             return true;
-        expected_ = psn_add(expected_, count);
+        expected_ = psn_add(expected_, 1);
     } else if (!std::exchange(gap_reported_, true)) {
         acknowledge(nak_syndrome(roce_nak::sequence_error), expected_);
     }
-    out_of_sequence.add(count);
+    out_of_sequence.add(1);
     return false;
 }
 
@@ -86,14 +78,13 @@ bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
 /// 9.7.4.1.4 and 9.7.4.1.6).
 responder::verdict responder::execute(const roce_packet& packet, const roce_shape& shape)
 {
-    delivered_ = 0;
     if (!reliable() && shape.begins())
         drop_message();
     if (!is_well_formed(packet, shape))
         return refuse(reason_of(packet.form, shape));
     if (!in_order(shape))
         return !reliable() && under_way_ == roce_operation::none ? verdict::left_over : refuse(refusal::opcode_order);
-    if (!packet.borrowed && !payload_fits(shape, packet.payload.size(), settings_.path_mtu))
+    if (!payload_fits(shape, packet.payload.size(), settings_.path_mtu))
         return refuse(refusal::packet_size);
     switch (shape.operation) {
         case roce_operation::send: return take_send(packet, shape);
@@ -132,32 +123,13 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
         if (const verdict done = invalidate(packet.headers.invalidate_key); done != verdict::done)
             return done;
     }
-    if (const refusal delivered = deliver(packet); delivered != refusal::none) {
-        if (delivered == refusal::memory_gone && payload_gone(packet))
-            return verdict::payload_gone;
+    if (const refusal delivered = entries_.deliver(offset_, packet.payload); delivered != refusal::none) {
         has_entry_ = false;
         entries_.complete({.result = delivered});
         return refuse_receive(delivered);
     }
     offset_ += static_cast<std::uint32_t>(packet.payload.size());
     return shape.ends() ? end_send(packet.headers, shape) : verdict::done;
-}
-
-/// Writes the payload to the current receive entry. If one of several packets is refused, writes those before it one by
-/// one, as if they had come from the wire.
-refusal responder::deliver(const roce_packet& packet)
-{
-    const refusal all = entries_.deliver(offset_, packet.payload);
-    const std::uint32_t mtu = settings_.path_mtu, count = packets_in(packet, mtu);
-    if (all == refusal::none || count == 1)
-        return all;
-    for (; delivered_ != count; ++delivered_) {
-        const std::uint32_t at = delivered_ * mtu;
-        const piece part = packet.payload.subspan(at, std::min<std::size_t>(mtu, packet.payload.size() - at));
-        if (const refusal why = entries_.deliver(offset_ + at, part); why != refusal::none)
-            return why;
-    }
-    return refusal::none;
 }
 
 responder::verdict responder::invalidate(std::uint32_t key)
@@ -243,8 +215,6 @@ responder::verdict responder::write_payload(const roce_packet& packet, const roc
         return verdict::done;
     const remote_range part{.key = left_.key, .address = left_.address, .bytes = bytes};
     if (const refusal why = memory_.write(part, packet.payload); why != refusal::none) {
-        if (why == refusal::memory_gone && payload_gone(packet))
-            return verdict::payload_gone;
         refuse(why, part);
         if (!shape.has_immediate || !std::exchange(has_entry_, false))
             return verdict::refused;
@@ -292,17 +262,7 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
     answer result{.what = answer::kind::atomic, .fresh = true, .psn = expected_, .msn = psn_add(msn_, 1)};
     if (!answers_.make_room() || !results_.make_room())
         return verdict::no_room;
-    const bool there = core::guarded([&](core::touched& bytes) {
-        bytes.only(word, sizeof *word);
-        const std::atomic_ref<std::uint64_t> target(*word);
-        if (shape.operation == roce_operation::fetch_add) {
-            result.original = target.fetch_add(headers.swap_or_add);
-        } else {
-            result.original = headers.compare;
-            target.compare_exchange_strong(result.original, headers.swap_or_add);
-        }
-    });
-    if (!there)
+    if (!change(word, shape.operation, headers.compare, headers.swap_or_add, result.original))
         return refuse(refusal::memory_gone, {headers.remote_key, headers.address, sizeof *word});
     results_.save(expected_, result.original);
     msn_ = result.msn;
@@ -310,37 +270,44 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
     return verdict::done;
 }
 
-/// RDMA step 11: counts the request and decides what to answer. If one of several packets at once is refused or not
-/// ready, the packets after it count as if they had come from the wire.
+bool responder::change(std::uint64_t* word, roce_operation operation, std::uint64_t compare, std::uint64_t swap_or_add,
+                       std::uint64_t& original) noexcept
+{
+    return core::guarded([&](core::touched& bytes) {
+        bytes.only(word, sizeof *word);
+        const std::atomic_ref<std::uint64_t> target(*word);
+        if (operation == roce_operation::fetch_add) {
+            original = target.fetch_add(swap_or_add);
+        } else {
+            original = compare;
+            target.compare_exchange_strong(original, swap_or_add);
+        }
+    });
+}
+
+/// RDMA step 11: counts the request and decides what to answer.
 void responder::conclude(verdict result, const roce_packet& packet, const roce_shape& shape)
 {
-    const std::uint32_t count = packets_in(packet, settings_.path_mtu), behind = count - 1;
     switch (result) {
-        case verdict::done: executed.add(count); return advance(packet, shape);
-        case verdict::payload_gone: drop_message(); [[fallthrough]];
-        case verdict::no_room: return ignored.add(count); // as if the packet were lost
-        case verdict::left_over: ignored.add(count); break;
-        case verdict::not_ready:
-            not_ready.add(1);
-            (reliable() ? out_of_sequence : ignored).add(behind);
-            break;
+        case verdict::done: executed.add(1); return advance(packet, shape);
+        case verdict::no_room: return ignored.add(1); // as if the packet were lost
+        case verdict::left_over: ignored.add(1); break;
+        case verdict::not_ready: not_ready.add(1); break;
         case verdict::refused:
         case verdict::receive_failed:
             refused_.operation = shape.operation;
-            executed.add(delivered_);
             refused.add(1);
-            ignored.add(behind - delivered_);
             break;
     }
     if (!reliable()) {
         drop_message();
-        expected_ = psn_add(expected_, count);
+        expected_ = psn_add(expected_, 1);
         if (result == verdict::receive_failed)
             stop();
         return;
     }
     if (result != verdict::not_ready)
-        return give_up(nak_, psn_add(expected_, delivered_));
+        return give_up(nak_, expected_);
     gap_reported_ = true; // the packets after this one are out of sequence, which the RNR NAK covers
     acknowledge(rnr_syndrome(settings_.min_rnr_timer), expected_);
 }
@@ -349,8 +316,7 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
 void responder::advance(const roce_packet& packet, const roce_shape& shape)
 {
     const bool reads = shape.operation == roce_operation::read_request;
-    const std::uint32_t mtu = settings_.path_mtu;
-    expected_ = psn_add(expected_, reads ? packets_of(packet.headers.dma_bytes, mtu) : packets_in(packet, mtu));
+    expected_ = psn_add(expected_, reads ? packets_of(packet.headers.dma_bytes, settings_.path_mtu) : 1);
     gap_reported_ = false;
     const bool asks = shape.operation == roce_operation::send || shape.operation == roce_operation::write;
     if (asks && packet.headers.bth.ack_request && reliable())

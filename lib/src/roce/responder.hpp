@@ -33,9 +33,8 @@ class responder {
     responder(rdma_service service, const roce_connection& settings, remote_memory& memory, receive_entries& entries,
               workspace& shared);
 
-    /// Executes one packet of the peer, and queues the answer. @pre its ICRC is right  @return false: not executed,
-    /// because its borrowed payload has gone
-    bool receive(const roce_packet& packet);
+    /// Executes one packet of the peer, and queues the answer. @pre its ICRC is right
+    void receive(const roce_packet& packet);
     /// Sends answers, at most `most`; a long READ continues in the next call. @return how many packets
     unsigned send(packet_sink& sink, allowance most);
     /// Whether no answer waits.
@@ -61,6 +60,26 @@ class responder {
 
     core::counter received, executed, duplicate, out_of_sequence, not_ready, refused, ignored;
 
+ protected:
+    bool allows(access needed) const noexcept { return (settings_.rights & needed) == needed; }
+    /// Executes an atomic and returns the value before it in `original`. @return false: the memory has gone
+    static bool change(std::uint64_t* word, roce_operation operation, std::uint64_t compare, std::uint64_t swap_or_add,
+                       std::uint64_t& original) noexcept;
+
+    const rdma_service service_;
+    roce_connection settings_;
+    remote_memory& memory_;
+    receive_entries& entries_;
+    std::uint32_t expected_;    ///< PSN of the next request
+    std::uint32_t msn_ = 0;     ///< messages completed; a READ counts when it is requested
+    bool gap_reported_ = false; ///< a NAK was sent for expected_; no other is sent before that packet comes
+    /// Operation of the message in progress, or none.
+    roce_operation under_way_ = roce_operation::none;
+    bool has_entry_ = false;      ///< there is a current receive entry
+    std::uint32_t offset_ = 0;    ///< bytes of the SEND received so far
+    remote_range left_;           ///< bytes of the WRITE still to come
+    std::uint32_t announced_ = 0; ///< length of the whole WRITE
+
  private:
     /// Result of a request with the expected PSN.
     enum class verdict : std::uint8_t {
@@ -70,13 +89,11 @@ class responder {
         left_over,      ///< UC: the packet belongs to a message that was lost or refused
         refused,        ///< see refused_
         receive_failed, ///< as refused; the receive entry has also completed with an error
-        payload_gone,
     };
 
     verdict execute(const roce_packet& packet, const roce_shape& shape);
     verdict take_entry();
     verdict take_send(const roce_packet& packet, const roce_shape& shape);
-    refusal deliver(const roce_packet& packet);
     verdict invalidate(std::uint32_t key);
     verdict end_send(const roce_headers& headers, const roce_shape& shape);
     verdict take_write(const roce_packet& packet, const roce_shape& shape);
@@ -98,7 +115,6 @@ class responder {
     verdict refuse(refusal why, const remote_range& range) noexcept;
     verdict refuse_receive(refusal why) noexcept;
     bool in_order(const roce_shape& shape) const noexcept;
-    bool allows(access needed) const noexcept { return (settings_.rights & needed) == needed; }
     bool reliable() const noexcept { return net::is_reliable(service_); }
     void acknowledge(std::uint8_t syndrome, std::uint32_t psn);
 
@@ -107,22 +123,8 @@ class responder {
     bool send_part_of_read(packet_sink& sink, allowance& most, answer& next);
     bool lose_read(const answer& next, refusal why, std::uint32_t psn);
 
-    const rdma_service service_;
-    roce_connection settings_;
-    remote_memory& memory_;
-    receive_entries& entries_;
     answer_queue answers_;
     saved_results results_;
-    std::uint32_t expected_;    ///< PSN of the next request
-    std::uint32_t msn_ = 0;     ///< messages completed; a READ counts when it is requested
-    bool gap_reported_ = false; ///< a NAK was sent for expected_; no other is sent before that packet comes
-    /// Operation of the message in progress, or none.
-    roce_operation under_way_ = roce_operation::none;
-    bool has_entry_ = false;      ///< there is a current receive entry
-    std::uint32_t offset_ = 0;    ///< bytes of the SEND received so far
-    std::uint32_t delivered_ = 0; ///< of several packets executed at once: those before the refused one
-    remote_range left_;           ///< bytes of the WRITE still to come
-    std::uint32_t announced_ = 0; ///< length of the whole WRITE
     bool failed_ = false;
     refused_request refused_;
     std::uint8_t nak_ = 0; ///< NAK for refused_

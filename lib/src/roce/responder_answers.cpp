@@ -44,13 +44,11 @@ bool responder::send_atomic(packet_sink& sink, const answer& next)
     return true;
 }
 
-/// Sends one packet of a READ, or as many as the sink takes at once. Checks the memory again for each: it may have gone
-/// since the request.
+/// Sends one packet of a READ. Checks the memory again for each: it may have gone since the request.
 bool responder::send_part_of_read(packet_sink& sink, allowance& most, answer& next)
 {
     const std::uint32_t mtu = settings_.path_mtu, packets = packets_of(next.range.bytes, mtu);
-    const std::uint32_t run = run_of(sink, most, packets - next.sent, mtu);
-    const roce_segment part = segment_of(next.range.bytes, mtu, next.sent, run);
+    const roce_segment part = segment_of(next.range.bytes, mtu, next.sent);
     const std::uint32_t psn = psn_add(next.psn, next.sent);
     piece bytes;
     const remote_range range{next.range.key, next.range.address + part.offset, part.bytes};
@@ -63,9 +61,8 @@ bool responder::send_part_of_read(packet_sink& sink, allowance& most, answer& ne
         .bth = bth_to(settings_, opcode, psn), .msn = next.msn, .syndrome = ack_syndrome(entries_.credits())};
     if (!sink.send(headers, {&bytes, 1}))
         return sink.payload_gone() && lose_read(next, refusal::memory_gone, psn);
-    most.spend(part.bytes, run);
-    next.sent += run;
-    if (next.sent == packets)
+    most.spend(part.bytes);
+    if (++next.sent == packets)
         answers_.pop();
     return true;
 }

@@ -73,32 +73,12 @@ class packet_sink {
     /// @return false: nothing was taken. Either there was no room, and a later turn sends the same packet again, or
     ///   payload_gone()
     virtual bool send(const roce_headers& headers, std::span<const piece> payload) = 0;
-    /// Most packets of one message that one send() takes as one. The headers are those of the first packet; position
-    /// and payload are those of all.
-    virtual std::uint32_t most_at_once() const noexcept { return 1; }
     /// Whether the last send() has taken nothing because memory of the payload has gone.
     virtual bool payload_gone() const noexcept { return false; }
 
  protected:
     ~packet_sink() = default;
 };
-
-/// How many packets the next send() may take, limited by the sink, the allowance and `left`, the packets still to send.
-inline std::uint32_t run_of(const packet_sink& sink, const allowance& most, std::uint32_t left,
-                            std::uint32_t path_mtu) noexcept
-{
-    const std::uint32_t wanted = std::min({sink.most_at_once(), left, most.packets});
-    return wanted <= 1 ? 1 : std::clamp(most.bytes / path_mtu, 1u, wanted);
-}
-
-/// How many packets a packet stands for: 1, or more with a borrowed payload.
-inline std::uint32_t packets_in(const roce_packet& packet, std::uint32_t path_mtu) noexcept
-{
-    return packet.borrowed ? net::packets_of(static_cast<std::uint32_t>(packet.payload.size()), path_mtu) : 1;
-}
-
-/// Whether the payload is borrowed and some of its memory has gone.
-bool payload_gone(const roce_packet& packet) noexcept;
 
 /// Whether the packet belongs to this partition. The upper bit of the key is ignored: it is the membership of the
 /// sender.

@@ -44,11 +44,11 @@ void write_to(two_ends& ends, const segment& target)
 {
     post(ends, WEFTIO_OPCODE_RDMA_WRITE, {target, ours(ends)});
 }
-void send_into(two_ends& ends, std::size_t room)
+void send_into(two_ends& ends, std::size_t room, std::size_t count = bytes)
 {
     if (room != 0)
         receive(ends, room);
-    post(ends, WEFTIO_OPCODE_SEND, {ours(ends)});
+    post(ends, WEFTIO_OPCODE_SEND, {ours(ends, count)});
 }
 void write_with_immediate(two_ends& ends)
 {
@@ -119,46 +119,57 @@ TEST(RdmaAlikeAnswers, OfAReadCountAsPackets)
 
 INSTANTIATE_TEST_SUITE_P(
     Of, RdmaAlike,
-    testing::Values(message_case{"Write", [](two_ends& ends) { write_to(ends, ends.memory(1).remote_at(0)); },
-                                 message_case::rc, false},
-                    message_case{"WriteByAWrongKey", [](two_ends& ends) { write_to(ends, wrong_key(ends)); }},
-                    message_case{"WriteBehindTheRegion",
-                                 [](two_ends& ends) {
-                                     write_to(ends, ends.memory(1).remote_at(two_ends::memory_bytes - bytes + 1));
-                                 }},
-                    message_case{"TwoWritesByAWrongKey",
-                                 [](two_ends& ends) {
-                                     write_to(ends, wrong_key(ends));
-                                     write_to(ends, ends.memory(1).remote_at(0));
-                                 }},
-                    message_case{"SendThatIsTooLong", [](two_ends& ends) { send_into(ends, 2500); }},
-                    message_case{
-                        "SendIntoNothingOfOurs",
-                        [](two_ends& ends) {
-                            ends.queue(1).post_receive({ends.memory(1).local(0, 3000), pointer(9000, 0x77777777, 0)});
-                            post(ends, WEFTIO_OPCODE_SEND, {ours(ends)});
-                        }},
-                    message_case{"SendThatInvalidatesNothing",
-                                 [](two_ends& ends) {
-                                     receive(ends, bytes);
-                                     post(ends, WEFTIO_OPCODE_SEND_INVALIDATE, {ours(ends)}, 0x1234);
-                                 }},
-                    message_case{"SendBeforeItsReceive", [](two_ends& ends) { send_into(ends, 0); }, message_case::rc,
-                                 false, [](two_ends& ends) { receive(ends, bytes); }},
-                    message_case{"ImmediateBeforeItsReceive", write_with_immediate, message_case::rc, false,
-                                 [](two_ends& ends) { receive(ends, bytes); }},
-                    message_case{"UnreliableWriteByAWrongKey", [](two_ends& ends) { write_to(ends, wrong_key(ends)); },
-                                 message_case::uc, false},
-                    message_case{"UnreliableWriteOf40Packets",
-                                 [](two_ends& ends) {
-                                     post(ends, WEFTIO_OPCODE_RDMA_WRITE, {wrong_key(ends), ours(ends, 40 * 1024)});
-                                     write_to(ends, ends.memory(1).remote_at(0));
-                                 },
-                                 message_case::uc, false},
-                    message_case{"UnreliableSendWithoutReceive", [](two_ends& ends) { send_into(ends, 0); },
-                                 message_case::uc, false},
-                    message_case{"UnreliableSendThatIsTooLong", [](two_ends& ends) { send_into(ends, 2500); },
-                                 message_case::uc, false}),
+    testing::Values(
+        message_case{"Write", [](two_ends& ends) { write_to(ends, ends.memory(1).remote_at(0)); }, message_case::rc,
+                     false},
+        message_case{"WriteByAWrongKey", [](two_ends& ends) { write_to(ends, wrong_key(ends)); }},
+        message_case{
+            "WriteBehindTheRegion",
+            [](two_ends& ends) { write_to(ends, ends.memory(1).remote_at(two_ends::memory_bytes - bytes + 1)); }},
+        message_case{"TwoWritesByAWrongKey",
+                     [](two_ends& ends) {
+                         write_to(ends, wrong_key(ends));
+                         write_to(ends, ends.memory(1).remote_at(0));
+                     }},
+        message_case{"SendThatIsTooLong", [](two_ends& ends) { send_into(ends, 2500); }},
+        message_case{"SendOf40PacketsThatIsTooLong", [](two_ends& ends) { send_into(ends, 20'500, 40 * 1024); }},
+        message_case{"UnreliableSendOf40PacketsThatIsTooLong",
+                     [](two_ends& ends) { send_into(ends, 20'500, 40 * 1024); }, message_case::uc, false},
+        message_case{"ReadBehindTheRegion",
+                     [](two_ends& ends) {
+                         post(ends, WEFTIO_OPCODE_RDMA_READ,
+                              {ends.memory(1).remote_at(two_ends::memory_bytes - bytes + 1), ours(ends)});
+                     }},
+        message_case{"AtomicByAWrongKey",
+                     [](two_ends& ends) {
+                         post(ends, WEFTIO_OPCODE_FETCH_ADD, {wrong_key(ends), atomic(1), ours(ends, 8)});
+                     }},
+        message_case{"SendIntoNothingOfOurs",
+                     [](two_ends& ends) {
+                         ends.queue(1).post_receive({ends.memory(1).local(0, 3000), pointer(9000, 0x77777777, 0)});
+                         post(ends, WEFTIO_OPCODE_SEND, {ours(ends)});
+                     }},
+        message_case{"SendThatInvalidatesNothing",
+                     [](two_ends& ends) {
+                         receive(ends, bytes);
+                         post(ends, WEFTIO_OPCODE_SEND_INVALIDATE, {ours(ends)}, 0x1234);
+                     }},
+        message_case{"SendBeforeItsReceive", [](two_ends& ends) { send_into(ends, 0); }, message_case::rc, false,
+                     [](two_ends& ends) { receive(ends, bytes); }},
+        message_case{"ImmediateBeforeItsReceive", write_with_immediate, message_case::rc, false,
+                     [](two_ends& ends) { receive(ends, bytes); }},
+        message_case{"UnreliableWriteByAWrongKey", [](two_ends& ends) { write_to(ends, wrong_key(ends)); },
+                     message_case::uc, false},
+        message_case{"UnreliableWriteOf40Packets",
+                     [](two_ends& ends) {
+                         post(ends, WEFTIO_OPCODE_RDMA_WRITE, {wrong_key(ends), ours(ends, 40 * 1024)});
+                         write_to(ends, ends.memory(1).remote_at(0));
+                     },
+                     message_case::uc, false},
+        message_case{"UnreliableSendWithoutReceive", [](two_ends& ends) { send_into(ends, 0); }, message_case::uc,
+                     false},
+        message_case{"UnreliableSendThatIsTooLong", [](two_ends& ends) { send_into(ends, 2500); }, message_case::uc,
+                     false}),
     [](const testing::TestParamInfo<message_case>& tested) { return std::string(tested.param.name); });
 
 } // namespace weftio::test

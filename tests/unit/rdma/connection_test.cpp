@@ -254,8 +254,12 @@ TEST_P(RdmaEnds, WakesAPeerThatHasLongSlept)
 TEST_P(RdmaEnds, SharesATurnWithItsNeighbors)
 {
     ends.connect();
-    fake_pair other(ends.at(0));
-    other.connect(ends.connection(0));
+    fake_pair other(ends.at(0)), there(ends.at(1));
+    nic::rdma_connection to = ends.connection(0), back = ends.connection(1);
+    to.peer_queue = there.number();
+    back.peer_queue = other.number();
+    other.connect(to);
+    there.connect(back);
     for (fake_pair* each : {&a, &other}) {
         each->post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
         each->post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
@@ -309,7 +313,7 @@ TEST_P(RdmaEnds, CopiesWithoutPacketsFromMemoryToMemoryOfOnePort)
     a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, whole)});
     a.push();
     ends.run();
-    const std::uint64_t requests = ends.unit(0).claimed.value(), packets = a.nic().counters().packets;
+    const std::uint64_t requests = ends.unit(0).arrivals().claimed.value(), packets = a.nic().counters().packets;
     EXPECT_EQ(packets, whole / 1024);
     const bool copies = GetParam().one_port && !GetParam().packets;
     if (copies) {

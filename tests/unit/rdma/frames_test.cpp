@@ -90,7 +90,7 @@ TEST_P(RdmaFrames, WithAWrongIpv4ChecksumAreDroppedAndCounted)
     std::vector<std::uint8_t> damaged = frame;
     damaged[ip + 10] ^= 1; // the ICRC does not cover it
     EXPECT_EQ(executed_of(damaged), 0u);
-    EXPECT_EQ(ends.unit(1).wrong_ip_checksum.value(), 1u);
+    EXPECT_EQ(ends.unit(1).arrivals().wrong_ip_checksum.value(), 1u);
     EXPECT_EQ(executed_of(frame), 1u);
 }
 
@@ -102,7 +102,7 @@ TEST_P(RdmaFrames, WithAWrongUdpChecksumAreDroppedAndCounted)
     if (damaged[udp() + 6] == 0 && damaged[udp() + 7] == 0)
         damaged[udp() + 7] = 2;
     EXPECT_EQ(executed_of(damaged), 0u);
-    EXPECT_EQ(ends.unit(1).wrong_udp_checksum.value(), 1u);
+    EXPECT_EQ(ends.unit(1).arrivals().wrong_udp_checksum.value(), 1u);
 }
 
 TEST_P(RdmaFrames, WithTheRightUdpChecksumAreExecuted)
@@ -115,7 +115,7 @@ TEST_P(RdmaFrames, ForAnotherHostOfTheLinkAreDroppedAndCounted)
     std::vector<std::uint8_t> other = frame;
     other[5] ^= 1;
     EXPECT_EQ(executed_of(other), 0u);
-    EXPECT_EQ(ends.unit(1).other_mac.value(), 1u);
+    EXPECT_EQ(ends.unit(1).arrivals().other_mac.value(), 1u);
     EXPECT_EQ(executed_of(frame), 1u);
 }
 
@@ -175,7 +175,7 @@ TEST_P(RdmaFrames, OfACongestionNotificationThatIsCutAreMalformed)
 {
     remake(0x81, bth_and_icrc);
     EXPECT_EQ(syndrome_of_answer(), 0u);
-    EXPECT_EQ(ends.unit(1).malformed.value(), 1u);
+    EXPECT_EQ(ends.unit(1).arrivals().malformed.value(), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, RdmaFrames, testing::Bool(),

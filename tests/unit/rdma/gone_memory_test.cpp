@@ -1,4 +1,6 @@
 // Memory that goes away under a key of a queue pair: the right end fails, both hear why, and everything else goes on.
+#include <cstring>
+
 #include <gmock/gmock.h>
 
 #include "fleeting_memory.hpp"
@@ -111,8 +113,12 @@ TEST_P(RdmaGone, WhereTheAnswerOfAReadGoes)
 
 TEST_P(RdmaGone, WhereTheResultOfAnAtomicGoes)
 {
+    std::uint64_t before = 0, after = 0;
+    std::memcpy(&before, peer_memory.data() + 8000, sizeof before);
     run(WEFTIO_OPCODE_FETCH_ADD, {peer_memory.remote_at(8000), atomic(1), ours.local(16, 8)}, ours);
     expect_ours(WEFTIO_SYNDROME_LOCAL_PROTECTION, gone_words);
+    std::memcpy(&after, peer_memory.data() + 8000, sizeof after);
+    EXPECT_EQ(after - before, 2u) << "each was executed once";
 }
 
 TEST_P(RdmaGone, UnderAWriteOfThePeer)

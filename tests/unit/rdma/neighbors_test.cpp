@@ -200,7 +200,7 @@ TEST_P(OwnAddress, IsFoundByAPeer)
     EXPECT_EQ(theirs->resolve(a), mac_a);
     EXPECT_EQ(ours->resolve(a), mac_a) << "its own";
     expect_conserved(software_nic(busy.get(0)).rdma());
-    EXPECT_EQ(software_nic(busy.get(0)).rdma().neighbor.value(), 2u) << "an answer and a question";
+    EXPECT_EQ(software_nic(busy.get(0)).rdma().arrivals().neighbor.value(), 2u) << "an answer and a question";
 }
 
 TEST_P(OwnAddress, IsToldToWhoAsks)
@@ -215,14 +215,14 @@ TEST_P(OwnAddress, IsToldInItsVlanOnly)
 {
     const auto own = add(1, b);
     EXPECT_TRUE(answers_to(question_for(b, 9)).empty());
-    EXPECT_EQ(software_nic(ports.get(1)).rdma().claimed.value(), 0u);
+    EXPECT_EQ(software_nic(ports.get(1)).rdma().arrivals().claimed.value(), 0u);
 }
 
 TEST_P(OwnAddress, IsNotThatOfOthers)
 {
     const auto own = add(1, b);
     EXPECT_TRUE(answers_to(question_for(address_of(six, 3), vlan_tci)).empty());
-    EXPECT_EQ(software_nic(ports.get(1)).rdma().claimed.value(), 0u) << "the port's rules have it";
+    EXPECT_EQ(software_nic(ports.get(1)).rdma().arrivals().claimed.value(), 0u) << "the port's rules have it";
 }
 
 TEST_P(OwnAddress, EndsWithItsObject)
@@ -235,7 +235,7 @@ TEST_P(OwnAddress, LearnsNothingUnasked)
 {
     const auto own = add(1, b);
     answers_to(answer(frame_from(mac_a, vlan_tci), {.asks = true, .mac = mac_b, .source = b, .target = a}));
-    EXPECT_EQ(software_nic(ports.get(1)).rdma().claimed.value(), 0u);
+    EXPECT_EQ(software_nic(ports.get(1)).rdma().arrivals().claimed.value(), 0u);
     EXPECT_EQ(software_nic(ports.get(1)).engines().directory().addresses().answer_to(b, a), std::nullopt);
 }
 

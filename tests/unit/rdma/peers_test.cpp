@@ -71,7 +71,7 @@ TEST_P(RdmaPeer, ThatTellsNoMacIsAskedForIt)
     EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(memories[1]->copy(), memories[0]->copy());
     for (unsigned end : {0u, 1u})
-        EXPECT_EQ(unit(end).neighbor.value(), 2u) << "a question and an answer";
+        EXPECT_EQ(unit(end).arrivals().neighbor.value(), 2u) << "a question and an answer";
 }
 
 TEST_P(RdmaPeer, OfAnotherVlanSendsPacketsThatThePortsRulesHave)
@@ -88,7 +88,7 @@ TEST_P(RdmaPeer, OfAnotherVlanSendsPacketsThatThePortsRulesHave)
     const std::vector<std::uint8_t> before = memories[1]->copy();
     EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_QUEUE_ERROR);
     EXPECT_EQ(memories[1]->copy(), before);
-    EXPECT_EQ(unit(1).claimed.value(), 0u);
+    EXPECT_EQ(unit(1).arrivals().claimed.value(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, RdmaPeer,

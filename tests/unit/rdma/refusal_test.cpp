@@ -506,10 +506,10 @@ TEST_F(RdmaRefusal, OfPacketsThatAreNotForAQueuePair)
     with(bth + 1, 0x0f, true);          // an unknown version
     ends.run();
     const nic::soft::rdma_unit& unit = ends.unit(1);
-    EXPECT_EQ(unit.rx_icrc_encapsulated.value(), 1u);
-    EXPECT_EQ(unit.for_nobody.value(), 1u);
-    EXPECT_EQ(unit.not_from_peer.value(), 1u);
-    EXPECT_EQ(unit.malformed.value(), 1u);
+    EXPECT_EQ(unit.arrivals().rx_icrc_encapsulated.value(), 1u);
+    EXPECT_EQ(unit.arrivals().for_nobody.value(), 1u);
+    EXPECT_EQ(unit.arrivals().not_from_peer.value(), 1u);
+    EXPECT_EQ(unit.arrivals().malformed.value(), 1u);
     EXPECT_EQ(b.nic().counters().requests, 0u);
     a.nic().stop_sending();
 }
@@ -530,7 +530,7 @@ TEST_F(RdmaRefusal, LeavesOtherPacketsToTheRulesOfThePort)
     ends.ports.send_to(1, to_another_port);
     ends.run();
     EXPECT_EQ(in.counters().delivered, 2u);
-    EXPECT_EQ(ends.unit(1).claimed.value(), 0u);
+    EXPECT_EQ(ends.unit(1).arrivals().claimed.value(), 0u);
     b.close();
     ends.queues[1].reset();
     ends.ports.send_to(1, frame);

@@ -259,11 +259,11 @@ inline void expect_conserved(const nic::rdma_counters& count)
 }
 inline void expect_conserved(const nic::soft::rdma_unit& unit)
 {
-    EXPECT_EQ(unit.claimed.value(), unit.neighbor.value() + unit.delivered.value() + unit.malformed.value() +
-                                        unit.wrong_ip_checksum.value() + unit.wrong_udp_checksum.value() +
-                                        unit.rx_icrc_encapsulated.value() + unit.for_nobody.value() +
-                                        unit.not_from_peer.value() + unit.other_mac.value() + unit.congestion.value() +
-                                        unit.inbox_full.value());
+    const nic::soft::roce_arrivals& all = unit.arrivals();
+    EXPECT_EQ(all.claimed.value(),
+              all.neighbor.value() + all.delivered.value() + all.malformed.value() + all.wrong_ip_checksum.value() +
+                  all.wrong_udp_checksum.value() + all.rx_icrc_encapsulated.value() + all.for_nobody.value() +
+                  all.not_from_peer.value() + all.other_mac.value() + all.congestion.value() + all.inbox_full.value());
 }
 
 } // namespace weftio::test

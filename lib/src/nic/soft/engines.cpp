@@ -26,7 +26,7 @@ engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, se
     if (units_.size() > 1)
         for (engine_units& units : units_) {
             units.receiver.open_inbox();
-            units.rdma.open_inbox();
+            units.rdma.arrivals().open_inbox();
         }
     port_options each = options;
     for (engine_units& units : units_) {

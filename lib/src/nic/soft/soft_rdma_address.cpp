@@ -65,7 +65,7 @@ class soft_rdma_address::open_question {
     }
 
  private:
-    /// Its engine is the first one, see roce_directory::neighbors_unit().
+    /// Its engine is the first one, see roce_directory::neighbors_home().
     neighbors& all() const noexcept { return port_.engines().directory().addresses(); }
 
     soft_port& port_;

@@ -26,19 +26,19 @@ struct all_ports {
     std::vector<soft_port*> ports;
 };
 
-constexpr std::pair<const char*, core::counter rdma_unit::*> rdma_results[] = {
-    {"rdma_received", &rdma_unit::claimed},
-    {"rdma_neighbor", &rdma_unit::neighbor},
-    {"rdma_delivered", &rdma_unit::delivered},
-    {"rdma_malformed", &rdma_unit::malformed},
-    {"rdma_wrong_ip_checksum", &rdma_unit::wrong_ip_checksum},
-    {"rdma_wrong_udp_checksum", &rdma_unit::wrong_udp_checksum},
-    {"rx_icrc_encapsulated", &rdma_unit::rx_icrc_encapsulated},
-    {"rdma_for_nobody", &rdma_unit::for_nobody},
-    {"rdma_not_from_peer", &rdma_unit::not_from_peer},
-    {"rdma_other_mac", &rdma_unit::other_mac},
-    {"rdma_congestion", &rdma_unit::congestion},
-    {"rdma_inbox_full", &rdma_unit::inbox_full},
+constexpr std::pair<const char*, core::counter roce_arrivals::*> rdma_results[] = {
+    {"rdma_received", &roce_arrivals::claimed},
+    {"rdma_neighbor", &roce_arrivals::neighbor},
+    {"rdma_delivered", &roce_arrivals::delivered},
+    {"rdma_malformed", &roce_arrivals::malformed},
+    {"rdma_wrong_ip_checksum", &roce_arrivals::wrong_ip_checksum},
+    {"rdma_wrong_udp_checksum", &roce_arrivals::wrong_udp_checksum},
+    {"rx_icrc_encapsulated", &roce_arrivals::rx_icrc_encapsulated},
+    {"rdma_for_nobody", &roce_arrivals::for_nobody},
+    {"rdma_not_from_peer", &roce_arrivals::not_from_peer},
+    {"rdma_other_mac", &roce_arrivals::other_mac},
+    {"rdma_congestion", &roce_arrivals::congestion},
+    {"rdma_inbox_full", &roce_arrivals::inbox_full},
 };
 
 /// Packets to and from queue pairs, of all engines. Counters with a name of mlx5 or rxe count the same as there.
@@ -50,8 +50,13 @@ void fill_rdma_packets(soft_port& port, rte_tel_data* dict)
             all += of(port.rdma(engine)).value();
         return all;
     };
-    for (const auto& [name, counter] : rdma_results)
-        put(dict, name, sum([which = counter](const rdma_unit& unit) -> auto& { return unit.*which; }));
+    const std::uint64_t copied = sum([](const rdma_unit& unit) -> auto& { return unit.sent().copied; });
+    for (const auto& [name, counter] : rdma_results) {
+        const bool counts_copies = counter == &roce_arrivals::claimed || counter == &roce_arrivals::delivered;
+        put(dict, name, sum([which = counter](const rdma_unit& unit) -> auto& {
+                            return unit.arrivals().*which;
+                        }) + (counts_copies ? copied : 0));
+    }
     put(dict, "rdma_sent", sum([](const rdma_unit& unit) -> auto& { return unit.sent().sent; }));
     put(dict, "rdma_sent_bytes", sum([](const rdma_unit& unit) -> auto& { return unit.sent().sent_bytes; }));
 }

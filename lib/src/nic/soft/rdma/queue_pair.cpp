@@ -40,7 +40,7 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 } // namespace
 
 queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner)
-    : front(to.path), responder(owner.service_, to, owner.memory_, owner.receives_, owner.commons_.work)
+    : front(to.path), responder(owner.service_, to, owner.memory_, owner.receives_, owner.commons_.work, owner.sends_)
 {
     set_path(to, owner.number());
 }
@@ -70,6 +70,7 @@ void queue_pair::modify(rdma_state to, const rdma_connection& how, const pair_ri
     const bool ends = to == rdma_state::reset || to == rdma_state::error;
     if (!ends && state() == rdma_state::error)
         return; // failed after the caller had checked: same as a failure right after the change of state
+    recall();
     switch (to) {
         case rdma_state::reset:
             stop_silently();
@@ -109,7 +110,7 @@ void queue_pair::rest(const pair_rings& rings)
 /// To RTS: from RTR, or back from SQD or SQE. PSNs continue after the last one sent.
 void queue_pair::allow_sending(const rdma_connection& how)
 {
-    std::optional<roce::requester>& requester = connection_->requester;
+    std::optional<local_requester>& requester = connection_->requester;
     connection_->responder.set(how);
     if (state_ == rdma_state::send_queue_error) {
         sends_.read_doorbell_record();
@@ -123,7 +124,7 @@ void queue_pair::allow_sending(const rdma_connection& how)
         add_requester(before_, *requester);
         next.send_psn = requester->next_psn();
     }
-    requester.emplace(service_, next, sends_, commons_.work, sends_.next());
+    requester.emplace(service_, next, sends_, commons_.work, sends_.next(), commons_.sender);
     sends_.mend();
 }
 
@@ -139,7 +140,12 @@ bool queue_pair::draining() const noexcept
 
 bool queue_pair::is_partner_of(const queue_pair& other) const noexcept
 {
-    return connection_ && other.connection_ && address() == other.peer() && peer() == other.address();
+    if (!connection_ || !other.connection_ || peer_number() != other.number() || other.peer_number() != number())
+        return false;
+    const roce::roce_connection &here = connection_->responder.settings(),
+                                &there = other.connection_->responder.settings();
+    return address() == other.peer() && peer() == other.address() && service_ == other.service_ &&
+           here.path_mtu == there.path_mtu && ((here.partition_key ^ there.partition_key) & 0x7fff) == 0;
 }
 
 bool queue_pair::is_from_peer(const net::packet_headers& headers) const noexcept
@@ -168,54 +174,48 @@ roce_verdict queue_pair::receive(const roce_arrival& arrival)
         return roce_verdict::not_from_peer;
     if (!arrival.own && !is_to_our_mac(arrival.frame))
         return roce_verdict::other_mac;
-    execute(arrival.packet);
+    const net::roce_packet& packet = arrival.packet;
+    if (!net::shape_of(packet.headers.bth.opcode).is_response())
+        take_request(packet);
+    else if (connection_->requester)
+        connection_->requester->receive(packet, core::utc_stamp_ns());
     return roce_verdict::delivered;
 }
 
-bool queue_pair::execute(const net::roce_packet& packet)
-{
-    if (packet.borrowed && net::shape_of(packet.headers.bth.opcode).is_response())
-        commons_.queues.wake(number()); // entries may have ended; answer_partner() handles requests
-    if (!net::shape_of(packet.headers.bth.opcode).is_response())
-        return take_request(packet);
-    return !connection_->requester || connection_->requester->receive(packet, core::utc_stamp_ns());
-}
-
 /// First completes entries that the peer had acknowledged before it sent this request: programs rely on that order.
-bool queue_pair::take_request(const net::roce_packet& packet)
+void queue_pair::take_request(const net::roce_packet& packet)
 {
     if (sends_.completes_each() && sends_.has_ended())
         sends_.publish();
     roce::responder& responder = connection_->responder;
     const std::uint64_t before = responder.refused.value();
-    const bool executed = responder.receive(packet);
+    responder.receive(packet);
     if (const std::uint64_t refused = responder.refused.value() - before; refused != 0)
         refused_by_.add(responder.last_refused().reason, refused);
-    return executed;
 }
 
 /// RDMA step 2: sends answers first, because the peer waits for them.
 unsigned queue_pair::turn(std::uint32_t most)
 {
-    turns.add(1);
     sends_.read_doorbell_record();
-    if (sends_.completes_each() && state_ != rdma_state::reset && (sends_.overran() || receives_.overran()))
+    if (deferred_ && commons_.shares.defers(number()))
+        return 0;
+    deferred_ = false;
+    turns.add(1);
+    if (has_overrun())
         sends_.overrun();
-    const roce::allowance allowed(std::min(most, packets_of_a_turn), commons_.shares.bytes());
     unsigned moved = 0;
-    if (connection_ && peer_at_ == peer_at::own_port) {
-        own_sink sink(commons_.unit, partner_);
-        moved += exchange(sink, allowed);
-    } else if (connection_) {
-        path_sink sink(commons_.sender, connection_->front, peer_at_ == peer_at::own_port_by_packet);
-        moved += exchange(sink, allowed);
+    if (connection_) {
+        path_sink sink(commons_.sender, connection_->front, peer_at_own_port_);
+        moved += exchange(sink, {std::min(most, packets_of_a_turn), commons_.shares.bytes_for(number())});
     } else if (failed()) {
         flush_both();
     }
     moved += sends_.publish();
     const bool hurries = is_in_a_hurry();
     commons_.shares.count(moved != 0, hurries);
-    has_much_ = moved != 0 && !hurries && connection_ && peer_at_ == peer_at::own_port;
+    if (moved != 0 && !hurries && connection_ && partner_ != nullptr)
+        defer();
     if (moved != 0 || !waits_for_peer())
         waited_ = 0;
     else
@@ -231,33 +231,42 @@ bool queue_pair::is_in_a_hurry() const noexcept
            (requested_ != 0 || !connection_->requester->idle()) && connection_->requester->is_short_of_work();
 }
 
+/// Has turns only when turn_shares chooses this queue pair, if another one is in a hurry.
+void queue_pair::defer() noexcept
+{
+    deferred_ = commons_.shares.are_short();
+    if (deferred_)
+        commons_.shares.defer(number());
+}
+
+void queue_pair::recall() noexcept
+{
+    if (std::exchange(deferred_, false))
+        commons_.shares.recall(number());
+}
+
 unsigned queue_pair::exchange(roce::packet_sink& sink, roce::allowance most)
 {
     end_when_broken();
     unsigned moved = connection_->responder.send(sink, most);
     requested_ = 0;
     if (connection_->requester) {
-        requested_ = connection_->requester->send(sink, most, core::utc_stamp_ns());
+        local_responder* const partner = partner_ ? &partner_->connection_->responder : nullptr;
+        requested_ = connection_->requester->send_to(partner, sink, most, core::utc_stamp_ns());
         moved += requested_;
-        if (peer_at_ == peer_at::own_port && partner_ != nullptr)
-            moved += partner_->answer_partner(most);
+        if (partner_ && partner_->has_overrun()) {
+            partner_->sends_.overrun();
+            partner_->end_when_broken();
+        }
     }
     end_when_broken();
     return moved;
 }
 
-/// Answers the requests that the partner has just sent: its entries then end in the same turn.
-unsigned queue_pair::answer_partner(roce::allowance most)
+/// Whether a completion queue of its own has overrun.
+bool queue_pair::has_overrun() const noexcept
 {
-    if (!connection_)
-        return 0;
-    const bool had_failed = failed();
-    own_sink sink(commons_.unit, partner_);
-    const unsigned sent = connection_->responder.idle() ? 0 : connection_->responder.send(sink, most);
-    end_when_broken();
-    if (!connection_->responder.idle() || failed() != had_failed || (sends_.completes_each() && receives_.overran()))
-        commons_.queues.wake(number());
-    return sent;
+    return sends_.completes_each() && state_ != rdma_state::reset && (sends_.overran() || receives_.overran());
 }
 
 /// Whether entries are in flight and none can continue before an answer comes or a timeout expires. @pre a turn has
@@ -270,6 +279,8 @@ bool queue_pair::waits_for_peer() const noexcept
 
 std::uint64_t queue_pair::deadline_ns() const noexcept
 {
+    if (deferred_)
+        return UINT64_MAX;
     return only_waits() ? connection_->requester->deadline_ns() : 0;
 }
 
@@ -284,7 +295,7 @@ void queue_pair::flush_both()
 /// If requester, responder or a doorbell record has failed, stops requester and responder. Later entries are flushed.
 void queue_pair::end_when_broken()
 {
-    std::optional<roce::requester>& requester = connection_->requester;
+    std::optional<local_requester>& requester = connection_->requester;
     roce::responder& responder = connection_->responder;
     if (!failed() && !(requester && requester->failed()) && !responder.failed() && !receives_.record_refused())
         return;
@@ -330,7 +341,7 @@ bool queue_pair::idle() const noexcept
 {
     if (connection_ && !connection_->responder.idle())
         return false;
-    return sends_.idle() || (only_waits() && connection_->requester->deadline_ns() == 0); // no timeout
+    return sends_.idle() || (!deferred_ && only_waits() && connection_->requester->deadline_ns() == 0); // no timeout
 }
 
 bool queue_pair::is_held() const noexcept
@@ -350,6 +361,7 @@ void queue_pair::fall_asleep() noexcept
 
 void queue_pair::stop()
 {
+    recall();
     sends_.read_doorbell_record();
     state_ = rdma_state::error; // not SQE, in which messages still arrive
     sends_.break_off();
@@ -371,6 +383,7 @@ void queue_pair::restart(const pair_rings& rings)
     before_ = counters();
     connection_.reset();
     partner_ = nullptr;
+    recall();
     waited_ = 0;
     state_ = rdma_state::init;
     sends_.begin_again_at_zero(rings.send);

@@ -9,6 +9,7 @@
 
 #include "keys/key_table.hpp"
 #include "nic/rdma_backend.hpp"
+#include "nic/soft/rdma/local_transport.hpp"
 #include "nic/soft/rdma/pair_commons.hpp"
 #include "nic/soft/rdma/rdma_receives.hpp"
 #include "nic/soft/rdma/rdma_sends.hpp"
@@ -17,8 +18,6 @@
 #include "nic/soft/rdma/roce_directory.hpp"
 #include "nic/soft/work/turn_taker.hpp"
 #include "roce/key_memory.hpp"
-#include "roce/requester.hpp"
-#include "roce/responder.hpp"
 #include "weftio/rdma_dump.hpp"
 
 namespace weftio::nic::soft {
@@ -46,8 +45,6 @@ class queue_pair final : public turn_taker, public roce_receiver {
     roce_verdict receive(const roce_arrival& arrival) override;
     /// Its own address, once it is connected.
     std::optional<claimed_address> claims() const noexcept override;
-    /// Executes a packet of the peer. @return false: not executed, because its borrowed payload has gone
-    bool execute(const net::roce_packet& packet);
 
     unsigned turn(std::uint32_t most) override;
     core::counter turns; ///< turns it has had
@@ -58,8 +55,7 @@ class queue_pair final : public turn_taker, public roce_receiver {
     const tx_ring& ring() const noexcept override { return sends_.ring(); }
     /// Deadline of the peer's answer, or of the wait after an RNR NAK. 0 while the answer is expected soon.
     std::uint64_t deadline_ns() const noexcept override;
-    bool only_waits() const noexcept override { return waited_ >= turns_waiting; }
-    bool is_deferrable() const noexcept override { return has_much_; }
+    bool only_waits() const noexcept override { return deferred_ || waited_ >= turns_waiting; }
     void fall_asleep() noexcept override;
     /// Ends the connection without notifying the peer. Flushes all entries.
     void stop();
@@ -87,18 +83,14 @@ class queue_pair final : public turn_taker, public roce_receiver {
     }
     /// Number of the peer's queue pair. @pre connected()
     std::uint32_t peer_number() const noexcept { return connection_->responder.settings().peer_queue; }
-    /// Whether both are connected to each other.
+    /// Whether both are connected to each other, alike.
     bool is_partner_of(const queue_pair& other) const noexcept;
-    /// Where the peer is.
-    enum class peer_at : std::uint8_t {
-        elsewhere,
-        own_port,          ///< same engine: no packets are built
-        own_port_by_packet ///< same port, but packets are built; they do not pass the driver
-    };
-    /// @param partner  the peer's queue pair at this engine; nullptr: there is none, or it is not connected to this one
-    void find_peer(peer_at where, queue_pair* partner) noexcept
+    /// @param at_own_port  packets to the peer do not pass the driver
+    /// @param partner      the queue pair of this engine whose partner this is and that may execute requests without
+    ///                     packets; nullptr: none
+    void find_peer(bool at_own_port, queue_pair* partner) noexcept
     {
-        peer_at_ = where;
+        peer_at_own_port_ = at_own_port;
         partner_ = partner;
     }
 
@@ -111,8 +103,8 @@ class queue_pair final : public turn_taker, public roce_receiver {
         net::roce_path path;
         net::roce_front front;                    ///< headers of all packets to the peer
         net::header_address ours, theirs;         ///< destination and source of packets from the peer
-        std::optional<roce::requester> requester; ///< empty before RTS
-        roce::responder responder;
+        std::optional<local_requester> requester; ///< empty before RTS
+        local_responder responder;
     };
 
     bool is_from_peer(const net::packet_headers& headers) const noexcept;
@@ -121,13 +113,15 @@ class queue_pair final : public turn_taker, public roce_receiver {
     void allow_sending(const rdma_connection& how);
     bool ends_sends_only() const noexcept;
 
+    void defer() noexcept;
+    void recall() noexcept;
+    bool has_overrun() const noexcept;
     void end_when_broken();
     bool waits_for_peer() const noexcept;
     bool is_in_a_hurry() const noexcept;
     unsigned exchange(roce::packet_sink& sink, roce::allowance most);
-    unsigned answer_partner(roce::allowance most);
     void flush_both();
-    bool take_request(const net::roce_packet& packet);
+    void take_request(const net::roce_packet& packet);
     void report_responder_failure() noexcept;
     void dump_connection(rdma_dump& into) const;
     void dump_requests(rdma_dump& into);
@@ -145,9 +139,9 @@ class queue_pair final : public turn_taker, public roce_receiver {
     rdma_state state_ = rdma_state::init; ///< a failed queue pair is in ERR: see state()
     std::uint32_t waited_ = 0;            ///< consecutive turns in which only an answer could bring work
     unsigned requested_ = 0;              ///< request packets sent in the last turn
-    bool has_much_ = false;               ///< it copies within the port, and is not in a hurry
-    peer_at peer_at_ = peer_at::elsewhere;
-    queue_pair* partner_ = nullptr;
+    bool deferred_ = false;               ///< it copies within the port: see turn_shares
+    bool peer_at_own_port_ = false;
+    queue_pair* partner_ = nullptr; ///< see find_peer()
     bool newly_failed_ = false;
     refusal_counts refused_by_;
     rdma_counters before_; ///< sums of the connections that have ended

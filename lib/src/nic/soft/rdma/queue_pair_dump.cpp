@@ -36,7 +36,7 @@ void queue_pair::dump_connection(rdma_dump& into) const
 {
     const net::roce_path& path = connection_->path;
     into.connected = true;
-    into.same_port = peer_at_ != peer_at::elsewhere;
+    into.same_port = peer_at_own_port_;
     into.address = net::text_of(path.source);
     into.peer_address = net::text_of(path.destination);
     into.peer_mac = path.destination_mac;

@@ -1,95 +1,42 @@
 #include "nic/soft/rdma/rdma_unit.hpp"
 
-#include <fmt/format.h>
-#include <rte_mbuf.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "core/clock.hpp"
-#include "core/guarded.hpp"
-#include "net/checksum.hpp"
-#include "net/packet_headers.hpp"
-#include "weftio/error.hpp"
-
 namespace weftio::nic::soft {
-
-namespace {
-
-constexpr std::size_t most_frame_bytes = net::most_roce_headers_bytes + net::largest_path_mtu + 3 + net::icrc_bytes;
-
-/// The bytes of a packet in one piece: in place, or in `copy`. Empty if the packet does not fit `copy`.
-std::span<const std::uint8_t> in_one_piece(const rte_mbuf& mbuf, std::span<std::uint8_t> copy)
-{
-    if (mbuf.nb_segs == 1)
-        return {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len};
-    if (mbuf.pkt_len > copy.size())
-        return {};
-    const void* const bytes = rte_pktmbuf_read(&mbuf, 0, mbuf.pkt_len, copy.data());
-    return {static_cast<const std::uint8_t*>(bytes), mbuf.pkt_len};
-}
-
-bool is_roce(const net::packet_headers& headers) noexcept
-{
-    return headers.l4 == net::l4_kind::udp && headers.destination_port == net::roce_port;
-}
-
-/// The first segment of the mbuf, from which headers were parsed.
-std::span<const std::uint8_t> begin_of(const rte_mbuf& mbuf)
-{
-    return {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len};
-}
-
-} // namespace
 
 rdma_unit::rdma_unit(const dpdk::port_queue& port_queue, const keys::nic_keys& keys, receiver& receiver,
                      roce_directory& directory, bool by_packet)
     : keys_(keys), receiver_(receiver), directory_(directory), by_packet_(by_packet || port_queue.dump),
-      folder_(folder_of_traces()), commons_(port_queue, directory.first(), *this)
+      folder_(folder_of_traces()), commons_(port_queue, directory.first()), arrivals_(commons_, receiver, directory)
 {
     directory.add_unit(*this);
     if (!folder_.empty())
         trace_packets();
 }
 
-rdma_unit::~rdma_unit()
-{
-    if (inbox_)
-        inbox_->for_each([](const handed& packet) { rte_pktmbuf_free(packet.mbuf); });
-}
-
 /// RDMA step 2. Idle queue pairs cost the same as idle send queues: a few doorbell records are polled.
 unsigned rdma_unit::turn(const turn_budget& budget)
 {
-    unsigned moved = inbox_ ? take_in() : 0;
+    unsigned moved = arrivals_.take_in();
     if (commons_.queues.empty()) {
         commons_.sender.flush(); // answers to ARP and ND
         return moved;
     }
-    moved += take_own();
+    moved += arrivals_.take_own();
     commons_.queues.poll_for_work(budget.busy || moved != 0);
     commons_.queues.wake_those_due();
-    moved += give_turns(std::min(budget.entries, share_));
+    moved += commons_.queues.turn(std::min(budget.entries, share_)).moved;
     commons_.sender.flush();
     if (!folder_.empty())
         write_traces_of_failures();
     share_packets();
-    commons_.shares.next_turn(budget.moved_before > ours_before_, commons_.queues.deferred());
-    ours_before_ = moved + std::exchange(taken_, 0);
+    moved += commons_.shares.has_deferred(); // which is work
+    commons_.shares.next_turn(budget.moved_before > ours_before_,
+                              [&](std::uint32_t number) { commons_.queues.wake(number); });
+    ours_before_ = moved + arrivals_.taken();
     return moved;
-}
-
-/// While queue pairs are in a hurry, those that copy within the port are deferred: only one of them has a turn at a
-/// time. All others have a turn each time.
-unsigned rdma_unit::give_turns(std::uint32_t most)
-{
-    commons_.queues.defer(commons_.shares.are_short());
-    const std::uint32_t deferred = commons_.queues.deferred();
-    unsigned moved = commons_.queues.turn(most).moved;
-    if (commons_.shares.begin_deferred(deferred))
-        moved += commons_.queues.turn_deferred(most);
-    return moved + (commons_.queues.deferred() != 0); // a deferred queue pair is work
 }
 
 /// Queue pairs always have turns in the same order. When there was no room for all packets, each may send less, so that
@@ -105,16 +52,8 @@ void rdma_unit::trace_packets()
         return;
     trace_ = std::make_unique<packet_trace>();
     commons_.sender.trace_to(*trace_);
-    for_each([this](std::uint32_t, queue_pair& queue) {
-        if (queue.connected())
-            find_peer_of(queue);
-    });
-}
-
-void rdma_unit::note(const rte_mbuf& mbuf) noexcept
-{
-    if (trace_)
-        trace_->note(begin_of(mbuf), mbuf.pkt_len, core::utc_stamp_ns(), net::frame_direction::received);
+    arrivals_.trace_to(*trace_);
+    find_peers();
 }
 
 /// For queue pairs that have failed in this turn. Their NAKs have been sent, so the trace contains them.
@@ -126,172 +65,6 @@ void rdma_unit::write_traces_of_failures()
     });
 }
 
-void rdma_unit::count(core::counter& result) noexcept
-{
-    claimed.add(1);
-    result.add(1);
-}
-
-/// Processes all packets that other engines have handed over when it is called.
-unsigned rdma_unit::take_in()
-{
-    std::array<handed, 32> packets;
-    const std::size_t all = inbox_->waiting();
-    for (std::size_t left = all, some = 0; left != 0; left -= some) {
-        some = inbox_->take(packets.data(), std::min(left, packets.size()));
-        if (some == 0)
-            return static_cast<unsigned>(all - left);
-        for (const handed& each : std::span(packets).first(some)) {
-            const fate what = process(*each.mbuf, each.headers, each.own);
-            if (what == fate::no_room) // its number has gone to a queue pair of another engine
-                count(inbox_full);
-            if (what != fate::kept)
-                rte_pktmbuf_free(each.mbuf);
-        }
-    }
-    return static_cast<unsigned>(all);
-}
-
-/// Takes packets between queue pairs of this port. They carry no ICRC. Those from the first that finds no room in the
-/// inbox of another engine on wait for the next turn.
-unsigned rdma_unit::take_own()
-{
-    const std::span<rte_mbuf* const> all = commons_.sender.take_own();
-    for (std::size_t at = 0; at != all.size(); ++at) {
-        const fate what = process(*all[at], net::parse(begin_of(*all[at]), std::nullopt), true);
-        if (what == fate::no_room) {
-            commons_.sender.put_back_own(all.subspan(at));
-            return static_cast<unsigned>(at);
-        }
-        if (what == fate::free_now)
-            rte_pktmbuf_free(all[at]);
-    }
-    return static_cast<unsigned>(all.size());
-}
-
-bool own_sink::send(const roce::roce_headers& headers, std::span<const roce::piece> payload)
-{
-    payload_gone_ = !unit_.execute(partner_, headers, payload);
-    return !payload_gone_;
-}
-
-/// Copies the pieces to one buffer. Returns an empty span when the memory of a piece has gone.
-std::span<const std::uint8_t> rdma_unit::join(std::span<const roce::piece> payload) noexcept
-{
-    std::uint8_t* to = joined_.data();
-    const bool whole = core::guarded([&](core::touched& there) {
-        for (const roce::piece piece : payload) {
-            there.only(piece.data(), piece.size());
-            to = std::copy(piece.begin(), piece.end(), to);
-        }
-    });
-    return whole ? std::span<const std::uint8_t>(joined_.data(), to) : std::span<const std::uint8_t>();
-}
-
-/// A packet between queue pairs of this engine, without building it: one copy from memory to memory.
-bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload)
-{
-    constexpr std::size_t short_bytes = 64;
-    std::size_t bytes = 0;
-    for (const roce::piece piece : payload)
-        bytes += piece.size();
-    net::roce_packet packet;
-    packet.headers = headers;
-    packet.borrowed = true;
-    if (bytes != 0)
-        packet.payload = payload.size() == 1 && bytes > short_bytes ? payload[0] : join(payload);
-    if (packet.payload.size() != bytes)
-        return false;
-    commons_.sender.count_own(bytes);
-    if (partner == nullptr) {
-        count(directory_.find(headers.bth.destination_qp).receiver ? not_from_peer : for_nobody);
-        return true;
-    }
-    count(delivered);
-    return partner->execute(packet);
-}
-
-bool rdma_unit::claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept
-{
-    return is_roce(headers) ? directory_.is_to_us(headers) : directory_.addresses().claims(begin_of(mbuf), headers);
-}
-
-bool rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
-{
-    ++taken_;
-    const fate what = process(mbuf, headers, false);
-    if (what == fate::no_room)
-        count(inbox_full);
-    return what == fate::kept;
-}
-
-/// RDMA step 7. Verifies the checksums before any field but the queue number is used, unless the packet comes from this
-/// port. Returns the counter for the packet.
-[[gnu::always_inline]] inline core::counter& rdma_unit::deliver(const roce_arrival& arrival, net::roce_refusal form,
-                                                                roce_receiver* to)
-{
-    const auto& bth = arrival.packet.headers.bth;
-    const bool congests = net::service_of(bth.opcode) == net::roce_service::congestion;
-    if (form != net::roce_refusal::none && (!net::is_invalid_request(form) || congests))
-        return malformed;
-    if (core::counter* const damaged = arrival.own ? nullptr : damage(arrival))
-        return *damaged;
-    if (congests)
-        return congestion;
-    if (!to)
-        return for_nobody;
-    const roce_verdict verdict = to->receive(arrival);
-    if (verdict == roce_verdict::delivered)
-        commons_.queues.wake(bth.destination_qp);
-    return verdict == roce_verdict::delivered       ? delivered
-           : verdict == roce_verdict::not_from_peer ? not_from_peer
-                                                    : other_mac;
-}
-
-/// Processes a claimed packet here, or hands it to the engine that does.
-rdma_unit::fate rdma_unit::process(rte_mbuf& mbuf, const net::packet_headers& headers, bool own)
-{
-    std::array<std::uint8_t, most_frame_bytes> copy;
-    if (!is_roce(headers)) {
-        if (&directory_.neighbors_unit() != this)
-            return hand_over(directory_.neighbors_unit(), mbuf, headers, own);
-        note(mbuf);
-        count(meet(begin_of(mbuf), headers));
-        return fate::free_now;
-    }
-    net::roce_packet packet;
-    const std::span<const std::uint8_t> frame = in_one_piece(mbuf, copy);
-    const net::roce_refusal form = net::parse_roce(frame, headers, packet);
-    const roce_directory::entry to = directory_.find(packet.headers.bth.destination_qp);
-    if (to.home != this && to.home != nullptr)
-        return hand_over(*to.home, mbuf, headers, own);
-    note(mbuf);
-    count(deliver({packet, headers, frame, own}, form, to.receiver));
-    return fate::free_now;
-}
-
-/// The mbuf may be in a slot of a queue of this engine; then the other engine gets a copy.
-rdma_unit::fate rdma_unit::hand_over(rdma_unit& to, rte_mbuf& mbuf, const net::packet_headers& headers,
-                                     bool own) noexcept
-{
-    rte_mbuf* const given = to.inbox_->has_room() ? receiver_.to_hand_over(mbuf) : nullptr;
-    if (given && to.inbox_->put({given, headers, own}))
-        return given == &mbuf ? fate::kept : fate::free_now;
-    if (given != &mbuf)
-        rte_pktmbuf_free(given);
-    return fate::no_room;
-}
-
-/// Learns a neighbor's MAC, or answers with ours. If there is no room to send, the answer is lost, as it may be on the
-/// way.
-core::counter& rdma_unit::meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers)
-{
-    std::array<std::uint8_t, net::most_neighbor_bytes> answer;
-    if (const std::size_t bytes = directory_.addresses().take(frame, headers, answer); bytes != 0)
-        commons_.sender.put(std::span(answer).first(bytes));
-    return neighbor;
-}
-
 void rdma_unit::ask(const net::roce_gid& from, const net::roce_gid& target)
 {
     std::array<std::uint8_t, net::most_neighbor_bytes> question;
@@ -300,25 +73,14 @@ void rdma_unit::ask(const net::roce_gid& from, const net::roce_gid& target)
     commons_.sender.flush();
 }
 
-/// Verifies the checksums of IP and UDP, and the ICRC. Returns the counter of the first that is wrong, or nullptr.
-core::counter* rdma_unit::damage(const roce_arrival& arrival) noexcept
-{
-    switch (net::wrong_checksum_of(arrival.frame, arrival.headers)) {
-        case net::wrong_checksum::ip: return &wrong_ip_checksum;
-        case net::wrong_checksum::udp: return &wrong_udp_checksum;
-        case net::wrong_checksum::none: break;
-    }
-    return arrival.packet.icrc_good() ? nullptr : &rx_icrc_encapsulated;
-}
-
 std::uint32_t rdma_unit::add(pair_rings rings, rdma_service service)
 {
     const std::uint32_t number = directory_.free_number();
     commons_.queues.reserve(number, rings.send); // first, because it may throw
+    commons_.shares.reserve(commons_.queues.queues());
     rings.send.entries.queue = number;
-    joined_.resize(std::size_t{own_sink::most_packets_at_once} * net::largest_path_mtu);
     auto made = std::make_unique<queue_pair>(rings, service, keys_, commons_);
-    directory_.put(number, {.receiver = made.get(), .home = this});
+    directory_.put(number, {.receiver = made.get(), .home = &arrivals_});
     commons_.queues.put(number, std::move(made));
     return number;
 }
@@ -344,29 +106,25 @@ void rdma_unit::remove(std::uint32_t number) noexcept
     directory_.erase(number);
 }
 
-void rdma_unit::find_peer_of(queue_pair& queue) noexcept
+void rdma_unit::find_peers() noexcept
 {
-    using enum queue_pair::peer_at;
-    if (!directory_.is_ours({.address = net::header_address_of(queue.peer()), .vlan = queue.vlan()}))
-        return queue.find_peer(elsewhere, nullptr);
-    const rdma_unit* const home = directory_.find(queue.peer_number()).home;
-    if (by_packet_ || trace_ || (home != this && home != nullptr))
-        return queue.find_peer(own_port_by_packet, nullptr);
-    queue_pair* const partner = find(queue.peer_number());
-    queue.find_peer(own_port, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
+    for_each([this](std::uint32_t, queue_pair& queue) {
+        if (!queue.connected())
+            return;
+        const bool ours = directory_.is_ours({.address = net::header_address_of(queue.peer()), .vlan = queue.vlan()});
+        queue_pair* const partner = ours && !by_packet_ && !trace_ ? find(queue.peer_number()) : nullptr;
+        queue.find_peer(ours, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
+    });
 }
 
 /// Without a claimed address, no packet is asked for.
 void rdma_unit::addresses_changed(bool any)
 {
-    for_each([this](std::uint32_t, queue_pair& queue) {
-        if (queue.connected())
-            find_peer_of(queue);
-    });
+    find_peers();
     if (any)
-        receiver_.admit(*this);
+        receiver_.admit(arrivals_);
     else
-        receiver_.dismiss(*this);
+        receiver_.dismiss(arrivals_);
 }
 
 } // namespace weftio::nic::soft

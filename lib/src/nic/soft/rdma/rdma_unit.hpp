@@ -1,4 +1,4 @@
-// RDMA of one engine of a port: its queue pairs and their packets.
+// RDMA of one engine of a port: its queue pairs.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "core/counter.hpp"
 #include "nic/soft/engine/unit.hpp"
 #include "nic/soft/rdma/packet_trace.hpp"
 #include "nic/soft/rdma/pair_commons.hpp"
 #include "nic/soft/rdma/queue_pair.hpp"
+#include "nic/soft/rdma/roce_arrivals.hpp"
 #include "nic/soft/rdma/roce_directory.hpp"
-#include "nic/soft/receive/inbox.hpp"
-#include "nic/soft/receive/packet_claimant.hpp"
 #include "nic/soft/receive/receiver.hpp"
 
 namespace weftio::nic::soft {
@@ -21,12 +19,7 @@ namespace weftio::nic::soft {
 /// Owned by the engine, and called by the engine's thread only, in a turn or in a change between two turns. Functions
 /// that change queue pairs are called while every engine of the port is between two turns. Any thread may read the
 /// counters.
-///
-/// Claims two kinds of packets ahead of the port's rules: RoCE packets (UDP port 4791) to an address that the directory
-/// claims, in the VLAN of that address; and ARP and ND messages for the port's own addresses. The directory says which
-/// engine processes a packet. A packet for another engine goes to the inbox of that one. Each claimed packet counts
-/// once, by its result, where it was processed.
-class rdma_unit final : public unit, public packet_claimant {
+class rdma_unit final : public unit {
  public:
     /// @param receiver   of the engine; must outlive this, as must `directory`
     /// @param by_packet  see port_options::rdma_by_packet
@@ -34,14 +27,9 @@ class rdma_unit final : public unit, public packet_claimant {
               roce_directory& directory, bool by_packet);
     rdma_unit(const rdma_unit&) = delete;
     rdma_unit& operator=(const rdma_unit&) = delete;
-    ~rdma_unit();
 
     unsigned turn(const turn_budget& budget) override;
-    bool claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept override;
-    bool take(rte_mbuf& mbuf, const net::packet_headers& headers) override;
     void port_lost() noexcept override { commons_.sender.lose_port(); }
-    /// Makes the inbox. Call it before the first turn, on a port with several engines only.
-    void open_inbox() { inbox_ = std::make_unique<inbox_of<handed>>(); }
 
     /// Adds a queue pair and returns its number. The memory of the rings must stay valid until remove().
     /// @throws weftio::error errc::out_of_memory
@@ -71,19 +59,8 @@ class rdma_unit final : public unit, public packet_claimant {
     /// send.
     void ask(const net::roce_gid& from, const net::roce_gid& target);
 
-    /// claimed = neighbor + delivered + malformed + wrong_ip_checksum + wrong_udp_checksum + rx_icrc_encapsulated +
-    /// for_nobody + not_from_peer + other_mac + congestion + inbox_full
-    core::counter claimed, delivered;
-    core::counter neighbor;             ///< ARP and ND messages for the port's own addresses
-    core::counter malformed;            ///< not a packet for a queue pair: see roce_refusal
-    core::counter wrong_ip_checksum;    ///< IPv4 header
-    core::counter wrong_udp_checksum;   ///< UDP datagram with a checksum
-    core::counter rx_icrc_encapsulated; ///< wrong ICRC
-    core::counter for_nobody;           ///< no queue pair has that number
-    core::counter not_from_peer;        ///< the queue pair has another peer, or none
-    core::counter other_mac;            ///< the frame's MAC is of another host
-    core::counter congestion;           ///< CNPs: counted, otherwise ignored
-    core::counter inbox_full;           ///< lost: the inbox of the engine that processes it had no room
+    roce_arrivals& arrivals() noexcept { return arrivals_; }
+    const roce_arrivals& arrivals() const noexcept { return arrivals_; }
     const roce_sender& sent() const noexcept { return commons_.sender; }
     /// Memory of requests and answers in flight, in bytes. Call it between two turns.
     std::size_t bytes_under_way() const noexcept { return commons_.work.pool.in_use(); }
@@ -94,36 +71,9 @@ class rdma_unit final : public unit, public packet_claimant {
     const packet_trace* trace() const noexcept { return trace_.get(); }
 
  private:
-    friend class own_sink;
-
-    /// A packet that another engine has claimed or built.
-    struct handed {
-        rte_mbuf* mbuf = nullptr;
-        net::packet_headers headers{};
-        bool own = false; ///< see roce_arrival
-    };
-    /// What becomes of the mbuf of a packet.
-    enum class fate : std::uint8_t {
-        free_now,
-        kept,   ///< another engine frees it
-        no_room ///< nothing has happened: the inbox of another engine is full
-    };
-
-    bool execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload);
-    std::span<const std::uint8_t> join(std::span<const roce::piece> payload) noexcept;
-    unsigned take_in();
-    unsigned take_own();
-    unsigned give_turns(std::uint32_t most);
     void share_packets() noexcept;
-    fate process(rte_mbuf& mbuf, const net::packet_headers& headers, bool own);
-    fate hand_over(rdma_unit& to, rte_mbuf& mbuf, const net::packet_headers& headers, bool own) noexcept;
-    core::counter* damage(const roce_arrival& arrival) noexcept;
-    core::counter& deliver(const roce_arrival& arrival, net::roce_refusal form, roce_receiver* to);
-    core::counter& meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers);
-    void count(core::counter& result) noexcept;
-    void note(const rte_mbuf& mbuf) noexcept;
     void write_traces_of_failures();
-    void find_peer_of(queue_pair& queue) noexcept;
+    void find_peers() noexcept;
 
     const keys::nic_keys& keys_;
     receiver& receiver_;
@@ -131,12 +81,10 @@ class rdma_unit final : public unit, public packet_claimant {
     const bool by_packet_;
     const std::string folder_; ///< for traces of failed queue pairs; empty: none is written
     std::unique_ptr<packet_trace> trace_;
-    std::unique_ptr<inbox_of<handed>> inbox_; ///< nullptr: the port has one engine
     pair_commons commons_;
+    roce_arrivals arrivals_;
     std::uint32_t share_ = queue_pair::packets_of_a_turn; ///< most packets of a queue pair in a turn
-    unsigned taken_ = 0;                                  ///< packets taken from the receiver since the last turn
     unsigned ours_before_ = 0;                            ///< what queue pairs have moved in the previous turn
-    std::vector<std::uint8_t> joined_;                    ///< contiguous payload of a packet within this engine
 };
 
 } // namespace weftio::nic::soft

@@ -48,6 +48,11 @@ unsigned roce_directory::emptiest() const noexcept
     return static_cast<unsigned>(std::min_element(units_.begin(), units_.end(), fewer) - units_.begin());
 }
 
+roce_arrivals& roce_directory::neighbors_home() const noexcept
+{
+    return units_.front()->arrivals();
+}
+
 void roce_directory::reserve_claimed()
 {
     claimed_.reserve(entries_.size() + neighbors_.count() + 1);

@@ -12,6 +12,7 @@
 namespace weftio::nic::soft {
 
 class rdma_unit;
+class roce_arrivals;
 
 /// An address, in a VLAN or in none.
 struct claimed_address {
@@ -53,7 +54,7 @@ class roce_directory {
 
     struct entry {
         roce_receiver* receiver = nullptr; ///< nullptr: no one receives packets to the number
-        rdma_unit* home = nullptr;         ///< of the engine that calls the receiver
+        roce_arrivals* home = nullptr;     ///< of the engine that calls the receiver
     };
 
     /// @param slot  of the port on its wire, or 0: ports of one wire have different numbers
@@ -81,10 +82,10 @@ class roce_directory {
     /// The engine with the fewest queue pairs; among equals, the one with the lowest number.
     unsigned emptiest() const noexcept;
 
-    /// The port's own addresses. Only the engine of neighbors_unit() calls neighbors::take().
+    /// The port's own addresses. Only the engine of neighbors_home() calls neighbors::take().
     const neighbors& addresses() const noexcept { return neighbors_; }
     neighbors& addresses() noexcept { return neighbors_; }
-    rdma_unit& neighbors_unit() const noexcept { return *units_.front(); }
+    roce_arrivals& neighbors_home() const noexcept;
     /// @throws weftio::error errc::in_use the port has the address already
     void add_address(const rdma_own_address& own);
     void remove_address(const net::roce_gid& address);

@@ -141,7 +141,6 @@ bool roce_sender::put(net::roce_front& front, bool to_own, const roce::roce_head
     payload_gone_ = result == built::payload_gone;
     if (result != built::whole)
         return false;
-    own.add(to_own);
     stage(to_own);
     return true;
 }

@@ -31,12 +31,12 @@ class roce_sender {
     /// @param to_own  it is for a queue pair of this port, and its ICRC is 0
     bool put(net::roce_front& front, bool to_own, const roce::roce_headers& headers,
              std::span<const roce::piece> payload);
-    /// Counts a packet to a queue pair of this port that was executed without being built.
-    void count_own(std::size_t payload_bytes) noexcept
+    /// Counts a request to a queue pair of this port that was executed without packets.
+    void count_copy(std::size_t payload_bytes) noexcept
     {
         sent.add(1);
         sent_bytes.add(payload_bytes);
-        own.add(1);
+        copied.add(1);
     }
     /// Whether memory of the payload had gone at the last put() of a packet.
     bool payload_gone() const noexcept { return payload_gone_; }
@@ -65,9 +65,9 @@ class roce_sender {
     /// engines a cache line.
     static constexpr std::uint32_t mbufs_at_once = 32;
 
-    core::counter sent;       ///< packets; several that are executed as one, without building, count as one
-    core::counter sent_bytes; ///< frame bytes; payload bytes for packets that are not built
-    core::counter own;        ///< of `sent`, to queue pairs of this port
+    core::counter sent;       ///< packets, and requests that were executed without packets
+    core::counter sent_bytes; ///< frame bytes; payload bytes where there was no packet
+    core::counter copied;     ///< of `sent`: requests that were executed without packets
 
  private:
     bool has_room(bool to_own) noexcept;

@@ -34,8 +34,6 @@ class turn_taker {
     /// Whether the queue has no work before its doorbell record moves or its deadline comes.
     /// False without a deadline.
     virtual bool only_waits() const noexcept { return false; }
-    /// Whether the queue has much to do, and others may go first: see work_list::defer().
-    virtual bool is_deferrable() const noexcept { return false; }
     /// The queue has no turn until it is woken, so it may give back memory that only work in flight needs.
     virtual void fall_asleep() noexcept {}
     /// Whether a driver or a copy engine still holds an entry that was handed over.

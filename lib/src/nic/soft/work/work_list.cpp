@@ -110,92 +110,22 @@ void work_list::wake_those_due() noexcept
     }
 }
 
-inline work_list::had_turn work_list::turn_of(std::uint32_t number, std::uint32_t most)
-{
-    const slot& slot = slot_of(number);
-    const unsigned moved = slot.queue->turn(slot.paused ? 0 : most);
-    const std::uint64_t deadline_ns = slot.queue->deadline_ns();
-    if (deadline_ns != 0 || !deadlines_.empty())
-        set_deadline(number, deadline_ns);
-    return {moved, deadline_ns != 0};
-}
-
 work_list::outcome work_list::turn(std::uint32_t most)
 {
     outcome all;
     for (std::size_t at = awake_.size(); at-- > 0;) {
         const std::uint32_t number = awake_[at].number;
-        turn_taker& queue = *slot_of(number).queue;
-        const had_turn had = turn_of(number, most);
-        all.moved += had.moved;
-        all.waits_for_others = all.waits_for_others || queue.waits_for_others();
-        if (rests(awake_[at], had.moved, had.has_deadline))
+        const slot& slot = slot_of(number);
+        const unsigned moved = slot.queue->turn(slot.paused ? 0 : most);
+        const std::uint64_t deadline_ns = slot.queue->deadline_ns();
+        if (deadline_ns != 0 || !deadlines_.empty())
+            set_deadline(number, deadline_ns);
+        all.moved += moved;
+        all.waits_for_others = all.waits_for_others || slot.queue->waits_for_others();
+        if (rests(awake_[at], moved, deadline_ns != 0))
             lay_down(at);
-        else if (defers_ && queue.is_deferrable())
-            put_off(at);
     }
     return all;
-}
-
-void work_list::defer(bool wanted) noexcept
-{
-    defers_ = wanted;
-    while (!wanted && in_line_ != 0)
-        recall(first_in_line());
-}
-
-void work_list::recall(std::uint32_t number) noexcept
-{
-    if (!has_slot(number) || !std::exchange(slot_of(number).deferred, false))
-        return;
-    --deferred_;
-    awake_.push_back({number, 0});
-}
-
-unsigned work_list::turn_deferred(std::uint32_t most)
-{
-    while (in_line_ != 0) {
-        const std::uint32_t number = first_in_line();
-        slot& slot = slot_of(number);
-        if (!slot.deferred)
-            continue;
-        slot.deferred = false; // other queues may wake it during its turn
-        --deferred_;
-        const unsigned moved = turn_of(number, most).moved;
-        if (slot.queue->is_deferrable())
-            line_up(number);
-        else
-            awake_.push_back({number, 0});
-        return moved;
-    }
-    return 0;
-}
-
-void work_list::line_up(std::uint32_t number) noexcept
-{
-    slot& slot = slot_of(number);
-    slot.deferred = true;
-    ++deferred_;
-    if (!std::exchange(slot.listed, true))
-        line_[(line_begin_ + in_line_++) % line_.size()] = number;
-}
-
-/// Removes the first number from the line. @pre the line is not empty
-std::uint32_t work_list::first_in_line() noexcept
-{
-    const std::uint32_t number = line_[line_begin_];
-    line_begin_ = (line_begin_ + 1) % line_.size();
-    --in_line_;
-    slot_of(number).listed = false;
-    return number;
-}
-
-void work_list::put_off(std::size_t at) noexcept
-{
-    const std::uint32_t number = awake_[at].number;
-    awake_[at] = awake_.back();
-    awake_.pop_back();
-    line_up(number);
 }
 
 void work_list::wake_those_that_wait() noexcept
@@ -297,9 +227,6 @@ void work_list::reserve(std::uint32_t number, const tx_ring& ring)
     awake_.reserve(slots_.size()); // so that queues wake and sleep without allocating
     asleep_.reserve(slots_.size());
     at_bells_.reserve(slots_.size());
-    std::rotate(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(line_begin_), line_.end());
-    line_begin_ = 0;
-    line_.resize(slots_.size());
     deadlines_.reserve(queues());
     bells_.reserve(number - first_, ring.bell);
     slot_of(number).bell = ring.bell;
@@ -316,7 +243,7 @@ void work_list::put(std::uint32_t number, std::unique_ptr<turn_taker> queue) noe
     slot& slot = slot_of(number);
     slot.queue = std::move(queue);
     slot.asleep = nowhere;
-    slot.at_doorbell = slot.paused = slot.deferred = false;
+    slot.at_doorbell = slot.paused = false;
     bells_.add(slot.bell);
     awake_.push_back({number, 0});
 }
@@ -333,7 +260,6 @@ std::unique_ptr<turn_taker> work_list::take(std::uint32_t number) noexcept
 void work_list::rouse(std::uint32_t number) noexcept
 {
     wake(number);
-    recall(number);
     set_deadline(number, 0);
 }
 

@@ -46,13 +46,6 @@ class work_list {
     };
     /// Send step 2: gives every queue that is awake a turn of at most `most` entries.
     outcome turn(std::uint32_t most);
-    /// Sets whether turn() defers queues that are deferrable. A deferred queue has turns only in turn_deferred(), one
-    /// queue at a time, until it has less to do.
-    void defer(bool wanted) noexcept;
-    /// Number of deferred queues.
-    std::uint32_t deferred() const noexcept { return deferred_; }
-    /// Gives the queue that has been deferred longest a turn of at most `most` entries. @return what it has moved
-    unsigned turn_deferred(std::uint32_t most);
     /// Wakes the queue if it sleeps: the next turn() gives it a turn. Does nothing when no queue has the number.
     void wake(std::uint32_t number) noexcept;
     /// Wakes the queues that sleep until a deadline.
@@ -67,7 +60,7 @@ class work_list {
     void put(std::uint32_t number, std::unique_ptr<turn_taker> queue) noexcept;
     /// Removes a queue and returns it.
     std::unique_ptr<turn_taker> take(std::uint32_t number) noexcept;
-    /// Wakes the queue or ends its deferral, and removes its deadline.
+    /// Wakes the queue, and removes its deadline.
     void rouse(std::uint32_t number) noexcept;
     /// Pauses the queue: until resume() it starts no entry, but continues those that it has started.
     void pause(std::uint32_t number) noexcept { slot_of(number).paused = true; }
@@ -84,7 +77,7 @@ class work_list {
     /// The number of queues.
     std::size_t in_use() const noexcept
     {
-        return awake_.size() + asleep_.size() + at_bells_.size() + asleep_at_doorbells_ + deferred_;
+        return awake_.size() + asleep_.size() + at_bells_.size() + asleep_at_doorbells_;
     }
     bool empty() const noexcept { return in_use() == 0; }
 
@@ -111,8 +104,6 @@ class work_list {
         page_word bell{};     ///< its word in a doorbell page
         bool watched = false; ///< bells_ watches its word; it is in at_bells_
         bool paused = false;
-        bool deferred = false; ///< it is in neither awake_ nor asleep_
-        bool listed = false;   ///< its number is in line_; if it is not deferred, it was recalled
     };
     struct awake {
         std::uint32_t number;
@@ -131,15 +122,6 @@ class work_list {
     void watch(std::uint32_t number, slot& of, const watched_word& record) noexcept;
     void unwatch(std::uint32_t number, slot& of) noexcept;
     void lay_down(std::size_t awake) noexcept;
-    void put_off(std::size_t awake) noexcept;
-    void recall(std::uint32_t number) noexcept;
-    void line_up(std::uint32_t number) noexcept;
-    std::uint32_t first_in_line() noexcept;
-    struct had_turn {
-        unsigned moved;
-        bool has_deadline;
-    };
-    had_turn turn_of(std::uint32_t number, std::uint32_t most);
 
     /// Also false for numbers below the first, whose difference wraps around.
     bool has_slot(std::uint32_t number) const noexcept { return number - first_ < slots_.size(); }
@@ -158,10 +140,6 @@ class work_list {
     std::size_t last_commit_polled_ = 0; ///< index in at_bells_
     std::uint32_t busy_turns_ = 0;
     std::uint32_t polls_ = 0; ///< polls since a sleeping queue had a turn
-    bool defers_ = false;
-    std::vector<std::uint32_t> line_;          ///< numbers of deferred queues: a ring
-    std::size_t line_begin_ = 0, in_line_ = 0; ///< in line_: index of the first, and how many
-    std::uint32_t deferred_ = 0;               ///< of these, those that were not recalled
     deadlines deadlines_;
     spin spin_;
 };
