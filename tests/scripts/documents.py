@@ -16,7 +16,7 @@ Marks in front of a block, which readers do not see, say what a command needs. I
 manual page a line .\\" test: MARK. "PART" selects the commands that contain it, and must select one.
 
     as root                the block runs as root, in namespaces of its own; skipped where we are not root
-    given COMMAND          what the page takes for granted: runs before the block, as root if we are root
+    given COMMAND          what the page takes for granted: runs before the block, as the block's user
     with WORD = TEXT       TEXT takes the place of WORD in the commands
     ends N "PART"          the exit status is N
     beside "PART"          in a terminal of its own: in the background
@@ -408,7 +408,7 @@ class Page:
             as_user = "" if block.root else user
             if block.given:
                 output = shlex.quote(str(self.folder / f"given-output.{index}"))
-                lines.append(f'bash {shlex.quote(str(self.folder / f"given.{index}"))} >{output} 2>&1 || {{ echo "given {index}" >>'
+                lines.append(f'{as_user}env HOME={home} bash {shlex.quote(str(self.folder / f"given.{index}"))} >{output} 2>&1 || {{ echo "given {index}" >>'
                              f'{shlex.quote(str(self.folder / "log"))}; exit 1; }}')
             lines.append(f'{as_user}env HOME={home} bash {shlex.quote(str(self.folder / f"block.{index}"))} || exit 1')
         (self.folder / "log").touch()

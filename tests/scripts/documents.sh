@@ -87,7 +87,7 @@ check "a page that is right" "page.md: 3 blocks, 5 commands run, 3 lines of outp
     "$(python3 "$documents" --source "$work/wrong" --work "$work/wrong" page.md)"
 
 clone "$work" || finish
-said=$(runs_pages "$work" README.md docs/verbs.md)
+said=$(runs_pages "$work" README.md docs/*.md docs/*.1)
 check "every page's commands" 0 $?
 echo "$said"
 clone "$spaced" || finish
