@@ -70,6 +70,9 @@ if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
         [ $((16#${bytes:-0})) -gt 10000 ] && compiled=$((compiled + 1))
     done
     check "docs/project.md: kernels are compiled for CUDA" 3 $compiled
+    mkdir "$work/a blank"
+    PATH=$PATH:/usr/local/cuda/bin "$prefix/bin/weftio-embed" -o "$work/a blank/out.cpp" "$work/project/count.kernel.h"
+    check "names in the list of headers have their blanks quoted" "" "$(grep -F "a blank" "$work/a blank/out.cpp.d")"
 else
     echo "not checked: kernels for CUDA (nvcc is not installed)"
 fi
