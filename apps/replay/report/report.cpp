@@ -56,6 +56,7 @@ void put_file(json_writer& json, const file_report& file, bool timed)
     json.value("sent_bytes", file.frames.sent_bytes);
     json.value("not_sent", file.frames.planned - file.frames.sent);
     json.value("cut_by_capture", file.frames.cut);
+    json.value("with_fcs", file.frames.with_fcs);
     json.value("times_clamped", file.frames.clamped);
     json.begin_object("skipped");
     for (std::size_t reason = 0; reason < file.frames.skipped.size(); ++reason)
@@ -108,6 +109,9 @@ std::string oddities_text(const run_report& report)
     if (frames.cut != 0)
         text +=
             fmt::format("cut       {} by the capture's snapshot length, sent as captured\n", frames_text(frames.cut));
+    if (frames.with_fcs != 0)
+        text += fmt::format("fcs       {} captured with a frame check sequence, sent without it\n",
+                            frames_text(frames.with_fcs));
     if (report.converted != 0)
         text += fmt::format("converted {} of other link types to Ethernet\n", frames_text(report.converted));
     if (report.truncated != 0)
@@ -144,6 +148,7 @@ void add_up(run_report& report)
         total.sent += file.frames.sent;
         total.sent_bytes += file.frames.sent_bytes;
         total.cut += file.frames.cut;
+        total.with_fcs += file.frames.with_fcs;
         total.clamped += file.frames.clamped;
         for (std::size_t reason = 0; reason < total.skipped.size(); ++reason)
             total.skipped[reason] += file.frames.skipped[reason];
