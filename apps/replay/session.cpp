@@ -36,6 +36,7 @@ class session {
     void read_notifications();
     void fail(std::string why);
     progress now() const;
+    wait_for reason_to_wait(std::uint64_t next_ns) const;
     double share_done(std::uint64_t elapsed_ns, std::uint64_t sent) const;
     run_report report() const;
     file_report report_of(std::size_t file) const;
@@ -205,8 +206,18 @@ progress session::now() const
             .actual_ns = since(times.last_sent_ns),
             .next_ns = next_ns > now_ns ? next_ns : 0,
             .next_in_ns = next_ns > now_ns ? next_ns - now_ns : 0,
+            .waits_for = reason_to_wait(next_ns),
             .share = share_done(since(now_ns), counters.sent),
             .timed = timed()};
+}
+
+/// The plan begins at the anchor. Frames count as sent later than they are published, so `sent` does not tell whether
+/// the next frame to publish is the first.
+wait_for session::reason_to_wait(std::uint64_t next_ns) const
+{
+    if (next_ns == conveyor_.anchor_ns())
+        return wait_for::start;
+    return options_.feed.timing.by == pace::capture ? wait_for::gap : wait_for::rate;
 }
 
 /// Fraction of the plan that is done: by time if it is timed, else by frames; at top speed also by the duration.
@@ -271,6 +282,7 @@ progress sum_of(const progress& one, const progress& other)
     const progress& sooner = one.next_in_ns <= other.next_in_ns ? one : other;
     sum.next_ns = sooner.next_ns;
     sum.next_in_ns = sooner.next_in_ns;
+    sum.waits_for = sooner.waits_for;
     sum.share = std::min(one.share, other.share);
     return sum;
 }

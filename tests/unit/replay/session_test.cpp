@@ -25,6 +25,7 @@ std::string numbered(std::uint32_t frames, std::uint32_t gap_us)
 struct seen {
     double share = 0;
     std::uint64_t next_in_ns = 0;
+    wait_for waits_for = wait_for::gap; ///< of the longest wait
 };
 
 class Session : public testing::Test {
@@ -34,9 +35,12 @@ class Session : public testing::Test {
         if (options.port.empty())
             options.port = "pcap:tx=" + files.path("out.pcap");
         run_report made = replay_files(options, stop, [this](const progress& at) {
-            if (at.sent >= stop_after || (at.sent > 0 && at.next_in_ns >= stop_before_wait_ns))
+            if (at.sent >= stop_after || (at.sent > 0 && at.next_in_ns >= stop_before_wait_ns) ||
+                at.next_in_ns >= stop_at_wait_ns)
                 stop = true;
             most.share = std::max(most.share, at.share);
+            if (at.next_in_ns > most.next_in_ns)
+                most.waits_for = at.waits_for;
             most.next_in_ns = std::max(most.next_in_ns, at.next_in_ns);
         });
         EXPECT_EQ(made.failure, "");
@@ -46,7 +50,7 @@ class Session : public testing::Test {
 
     scratch files;
     std::atomic<bool> stop{false};
-    std::uint64_t stop_after = ~0ull, stop_before_wait_ns = ~0ull;
+    std::uint64_t stop_after = ~0ull, stop_before_wait_ns = ~0ull, stop_at_wait_ns = ~0ull;
     seen most;
 };
 
@@ -144,6 +148,27 @@ TEST_F(Session, WithoutEndIsAsPlannedWhenStopped)
         EXPECT_GE(made.total.frames.sent, 1000u);
         EXPECT_EQ(made.total.frames.planned, made.total.frames.sent);
         EXPECT_EQ(made.result(), outcome::as_planned);
+    }
+}
+
+TEST_F(Session, TellsTheFirstFrameFromAGapAndARate)
+{
+    constexpr std::uint64_t minute_ns = 60'000'000'000;
+    struct reason {
+        feed_options feed;
+        std::uint64_t start_at_ns;
+        wait_for expected;
+    };
+    stop_at_wait_ns = minute_ns; // also before the first frame has gone
+    for (const reason& each : {reason{{}, 0, wait_for::gap}, reason{{}, utc_now_ns() + 5 * minute_ns, wait_for::start},
+                               reason{{.timing = {.by = pace::frames, .per_second = 0.01}}, 0, wait_for::rate}}) {
+        stop = false;
+        most = {};
+        run({.files = {files.write("a", numbered(3, 120'000'000))},
+             .feed = each.feed,
+             .start_at_ns = each.start_at_ns});
+        EXPECT_GE(most.next_in_ns, minute_ns);
+        EXPECT_EQ(most.waits_for, each.expected);
     }
 }
 
