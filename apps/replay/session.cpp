@@ -59,13 +59,24 @@ class session {
     bool interrupted_ = false;
 };
 
+/// The largest MTU of a port that writes a capture file, where there is no link that could be exceeded.
+constexpr std::uint16_t mtu_of_a_file = 65'513;
+
+std::uint16_t mtu_for(const session_options& options)
+{
+    const std::string& port = options.port;
+    bool writes_file =
+        port.starts_with("pcap:tx=") || (port.starts_with("pcap:rx=") && port.find(",tx=") < port.size());
+    return options.mtu == 0 && writes_file ? mtu_of_a_file : options.mtu;
+}
+
 port_options port_settings(const session_options& options)
 {
     bool top_speed = options.feed.timing.by == pace::top_speed;
     return {.idle = options.busy || top_speed ? idle_policy::busy : idle_policy::sleep,
             .core = options.core,
             .realtime = options.realtime,
-            .mtu = options.mtu};
+            .mtu = mtu_for(options)};
 }
 
 /// A flow that drops what a loopback port receives from itself. Otherwise the port would soon be full.
@@ -258,6 +269,8 @@ run_report session::report() const
     made.hardware_pacing = counters.waited != 0 && made.handover.count == 0; // the engine kept no time itself
     made.out_of_order = feeder_.out_of_order();
     made.truncated = editor_.truncated();
+    made.mtu = port_.mtu();
+    made.wanted_mtu = editor_.wanted_mtu();
     made.converted = editor_.converted();
     made.tx_dropped = port_.counters().tx_dropped;
     made.loops = feeder_.loops_begun();

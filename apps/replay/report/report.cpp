@@ -101,6 +101,19 @@ std::string times_text(const run_report& report)
            fmt::format("late      {} by more than {}\n", frames_text(times.late), duration_text(report.late_after_ns));
 }
 
+/// A line on what to do about frames that are longer than the MTU allows; nothing if the user left them out.
+std::string oversize_text(const run_report& report)
+{
+    if (report.wanted_mtu == 0 || report.skipping_is_planned)
+        return {};
+    std::string line =
+        fmt::format("oversize  the MTU of the port is {}, the longest frame needs {}; ", report.mtu, report.wanted_mtu);
+    constexpr std::uint32_t most_mtu = 16'362; // of an interface
+    if (report.port.starts_with("iface:") && report.wanted_mtu <= most_mtu)
+        line += fmt::format("raise it with --mtu {} at both ends of the link, or ", report.wanted_mtu);
+    return line + "cut such frames with --mtu-trunc\n";
+}
+
 /// Lines on frames that differ from those on the wire, or whose times do.
 std::string oddities_text(const run_report& report)
 {
@@ -171,7 +184,7 @@ std::string to_table(const run_report& report)
                             bit_rate_text(per_second(frames.sent_bytes * 8, report.actual_ns)));
     text += '\n';
     if (!skipped_text(frames).empty())
-        text += fmt::format("skipped   {}\n", skipped_text(frames));
+        text += fmt::format("skipped   {}\n", skipped_text(frames)) + oversize_text(report);
     if (report.tx_dropped != 0)
         text += fmt::format("dropped   {} by the interface, after they were sent (its tx_dropped)\n",
                             grouped(report.tx_dropped));
@@ -227,6 +240,8 @@ void put_run(json_writer& json, const run_report& report)
     json.value("loops", report.loops);
     json.value("out_of_order", report.out_of_order);
     json.value("truncated", report.truncated);
+    json.value("mtu", report.mtu);
+    json.value("wanted_mtu", report.wanted_mtu);
     json.value("converted", report.converted);
     json.value("tx_dropped", report.tx_dropped);
     json.value("lost_notifications", report.lost_notifications);

@@ -192,6 +192,33 @@ TEST_F(Session, CountsWhatItSkips)
     EXPECT_EQ(made.result(), outcome::not_sent);
 }
 
+TEST_F(Session, WritesFramesUpToTheSnapshotLengthIntoACapture)
+{
+    const std::vector<std::size_t> lengths{1515, 9014, 16'385, 65'450, 65'527, 65'535};
+    std::string file = pcap_header();
+    for (std::size_t bytes : lengths)
+        file += pcap_record(false, 1, 0, frame_of(bytes));
+    for (bool preload : {false, true}) {
+        stop = false;
+        run_report made = run({.files = {files.write("a", file)}, .feed = {.preload = preload}});
+        EXPECT_EQ(made.total.frames.skipped[static_cast<std::size_t>(skip_reason::oversize)], 1u);
+        EXPECT_EQ(made.mtu, 65'513u);
+        EXPECT_EQ(made.wanted_mtu, 65'535u - 14);
+        ASSERT_EQ(sent().frames.size(), lengths.size() - 1);
+        for (std::size_t at = 0; at + 1 < lengths.size(); ++at)
+            EXPECT_EQ(sent().frames[at].bytes, frame_of(lengths[at]));
+    }
+}
+
+TEST_F(Session, IntoACaptureHasTheMtuThatIsGiven)
+{
+    std::string file =
+        pcap_header() + pcap_record(false, 1, 0, frame_of(9014)) + pcap_record(false, 1, 0, frame_of(9015));
+    run_report made = run({.files = {files.write("a", file)}, .mtu = 9000});
+    EXPECT_EQ(made.total.frames.sent, 1u);
+    EXPECT_EQ(made.wanted_mtu, 9001u);
+}
+
 TEST_F(Session, CountsWhatTheCaptureCut)
 {
     std::string file =
