@@ -13,7 +13,7 @@ Check:    --config FILE       a cufile.json [that of WEFTIO_FILE_JSON or CUFILE_
 PATH   files or folders [all mounts of drives, and network mounts]
 Bench:-w, --workers N         threads [4]
       -b, --size SIZE,...     bytes per operation, one run each: 4k, 1m [1m]
-      -s, --file-size SIZE    size of the file [256m]
+      -s, --file-size SIZE    size of the file [256m]; of an existing one, its first part [all]
           --seconds N         length of a run, over all rounds [2]
           --rounds N          how often all ways are run, in turn [3]
           --no-fio            do not run fio, even if it is installed
@@ -23,7 +23,7 @@ Bench:-w, --workers N         threads [4]
           --direct            O_DIRECT
           --verify            compares the data read with the data written
           --way WAY           only uring or posix
-      -g, --device DEVICE     where the memory is: cpu, cuda:N [cpu]
+      -g, --device DEVICE     where the memory is: cpu, opencl, opencl:N, cuda:N [cpu]
 FILE   is created if it does not exist, then removed; in a folder, a new file is used
           --json              JSON on standard output
       -h, --help  -V, --version   more: man weftio-files

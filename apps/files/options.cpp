@@ -22,7 +22,7 @@ command say(int exit_code, std::string text)
 /// Options as CLI11 parses them; checked and converted to a command afterwards.
 struct raw_options {
     std::vector<std::string> names;
-    std::string sizes = "1m", file_size = "256m", way, stats;
+    std::string sizes = "1m", file_size, way, stats;
     bool check = false, read = false, write = false, mixed = false, no_fio = false, help = false, version = false;
 };
 
@@ -72,13 +72,14 @@ void take_bench(const raw_options& raw, command& to)
     if (raw.names.size() > 1)
         refuse(fmt::format("{}: name only one file", raw.names[1]));
     bench.path = raw.names.empty() ? "" : raw.names[0];
-    bench.file_bytes = size_of("--file-size", raw.file_size);
+    if (!raw.file_size.empty())
+        bench.file_bytes = size_of("--file-size", raw.file_size);
     bench.sizes.clear();
     for (std::size_t at = 0; at <= raw.sizes.size();) {
         const std::size_t end = std::min(raw.sizes.find(',', at), raw.sizes.size());
         bench.sizes.push_back(size_of("--size", raw.sizes.substr(at, end - at)));
         at = end + 1;
-        if (bench.sizes.back() > bench.file_bytes / bench.workers)
+        if (bench.file_bytes != 0 && bench.sizes.back() > bench.file_bytes / bench.workers)
             refuse(fmt::format("--size {}: {} workers with that many bytes each exceed a file of {}", raw.sizes,
                                bench.workers, raw.file_size));
         if (bench.direct && bench.sizes.back() % 4096 != 0)

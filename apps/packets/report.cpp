@@ -66,6 +66,9 @@ std::string server_rows(const totals& now, const totals& before, double seconds)
     std::string rows =
         fmt::format("  {:<48} {:>14}\n", "TCP connections now, including TIME_WAIT", now.kernels.packets.connections);
     rows += row("TCP connections opened", tcp.opened, before.kernels.tcp.opened, seconds);
+    if (tcp.low_mss != 0)
+        rows += row(fmt::format("TCP SYNs with an MSS below {0}, which get {0}", int{TCP_LOWEST_MSS}).c_str(),
+                    tcp.low_mss, before.kernels.tcp.low_mss, seconds);
     if (tcp.retransmitted != 0)
         rows += row("TCP segments retransmitted", tcp.retransmitted, before.kernels.tcp.retransmitted, seconds);
     rows += row("HTTP requests", now.kernels.packets.requests, before.kernels.packets.requests, seconds);

@@ -194,6 +194,8 @@ plan_options timing_of(const raw_options& from)
         timing.by = pace::bits;
     else if (from.topspeed)
         timing.by = pace::top_speed;
+    if (timing.by != pace::capture && timing.max_gap_ns != 0)
+        refuse("--max-gap shortens gaps of the capture, whose times --pps, --mbps and --topspeed ignore; leave it out");
     timing.per_second = from.pps > 0 ? from.pps : from.mbps * 1e6;
     return timing;
 }

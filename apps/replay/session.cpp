@@ -36,6 +36,7 @@ class session {
     void read_notifications();
     void fail(std::string why);
     progress now() const;
+    wait_for reason_to_wait(std::uint64_t next_ns) const;
     double share_done(std::uint64_t elapsed_ns, std::uint64_t sent) const;
     run_report report() const;
     file_report report_of(std::size_t file) const;
@@ -58,13 +59,24 @@ class session {
     bool interrupted_ = false;
 };
 
+/// The largest MTU of a port that writes a capture file, where there is no link that could be exceeded.
+constexpr std::uint16_t mtu_of_a_file = 65'513;
+
+std::uint16_t mtu_for(const session_options& options)
+{
+    const std::string& port = options.port;
+    bool writes_file =
+        port.starts_with("pcap:tx=") || (port.starts_with("pcap:rx=") && port.find(",tx=") < port.size());
+    return options.mtu == 0 && writes_file ? mtu_of_a_file : options.mtu;
+}
+
 port_options port_settings(const session_options& options)
 {
     bool top_speed = options.feed.timing.by == pace::top_speed;
     return {.idle = options.busy || top_speed ? idle_policy::busy : idle_policy::sleep,
             .core = options.core,
             .realtime = options.realtime,
-            .mtu = options.mtu};
+            .mtu = mtu_for(options)};
 }
 
 /// A flow that drops what a loopback port receives from itself. Otherwise the port would soon be full.
@@ -205,8 +217,18 @@ progress session::now() const
             .actual_ns = since(times.last_sent_ns),
             .next_ns = next_ns > now_ns ? next_ns : 0,
             .next_in_ns = next_ns > now_ns ? next_ns - now_ns : 0,
+            .waits_for = reason_to_wait(next_ns),
             .share = share_done(since(now_ns), counters.sent),
             .timed = timed()};
+}
+
+/// The plan begins at the anchor. Frames count as sent later than they are published, so `sent` does not tell whether
+/// the next frame to publish is the first.
+wait_for session::reason_to_wait(std::uint64_t next_ns) const
+{
+    if (next_ns == conveyor_.anchor_ns())
+        return wait_for::start;
+    return options_.feed.timing.by == pace::capture ? wait_for::gap : wait_for::rate;
 }
 
 /// Fraction of the plan that is done: by time if it is timed, else by frames; at top speed also by the duration.
@@ -247,6 +269,8 @@ run_report session::report() const
     made.hardware_pacing = counters.waited != 0 && made.handover.count == 0; // the engine kept no time itself
     made.out_of_order = feeder_.out_of_order();
     made.truncated = editor_.truncated();
+    made.mtu = port_.mtu();
+    made.wanted_mtu = editor_.wanted_mtu();
     made.converted = editor_.converted();
     made.tx_dropped = port_.counters().tx_dropped;
     made.loops = feeder_.loops_begun();
@@ -271,6 +295,7 @@ progress sum_of(const progress& one, const progress& other)
     const progress& sooner = one.next_in_ns <= other.next_in_ns ? one : other;
     sum.next_ns = sooner.next_ns;
     sum.next_in_ns = sooner.next_in_ns;
+    sum.waits_for = sooner.waits_for;
     sum.share = std::min(one.share, other.share);
     return sum;
 }

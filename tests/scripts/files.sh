@@ -80,7 +80,15 @@ if unshare -m mount -t tmpfs -o size=1m none small 2>/dev/null; then
 fi
 mkfifo pipe
 expect 1 bench -s 1m -b 4k --seconds 0.01 "$work/pipe"
-check_has "bench on a FIFO: sentence" "neither a regular file nor a block device" "$(cat err)"
+check_has "bench on a FIFO: sentence" "$work/pipe: neither a regular file nor a block device" "$(cat err)"
+truncate -s 1g sparse
+expect 0 bench -b 300m -w 1 --seconds 0.01 --rounds 1 --no-fio --json "$work/sparse"
+check_has "bench on a file that is there: its size" '"file_bytes": 1073741824' "$(cat out)"
+if opencl=$("$files" bench -g opencl -s 1m -b 4k --seconds 0.01 --rounds 1 "$work" 2>&1); then
+    check_has "bench into memory of OpenCL" "weftio" "$opencl"
+else
+    check_has "bench without OpenCL: sentence" "opencl" "$opencl"
+fi
 expect 1 bench --seconds nan "$work"
 expect 1 --check --topology "$work"
 check "--topology of a folder: sentence" "weftio-files: $work: not a regular file" "$(cat err)"
@@ -118,6 +126,10 @@ options=$("$files" --help | grep -oE -- '--[a-z-]+' | sort -u | grep -v -- '--wa
 for option in $options; do
     check_has "the manual page has $option" "$option" "$(sed 's/\\-/-/g' "$here/docs/weftio-files.1")"
     check_has "the completion has $option" "$option" "$(cat "$here/apps/files/weftio-files.bash-completion")"
+done
+for where in "$here/docs/weftio-files.1" "$here/apps/files/weftio-files.bash-completion" out; do
+    "$files" --help >out
+    check_has "$where has every kind of device" "cpu opencl cuda" "$(grep -E 'cpu.*cuda' "$where" | grep -oE 'cpu|opencl|cuda' | uniq | tr '\n' ' ')"
 done
 if command -v man >/dev/null; then
     check "the manual page is without errors" "" \

@@ -175,6 +175,47 @@ worst = max((s - sent[0][0]) - (c - source[0][0]) for (s, _), (c, _) in zip(sent
 print("largest difference from the source's deltas: %.1f us" % (worst / 1000))
 PYTHON
 
+echo "== frame check sequences are removed, as the capture tells of them"
+cat >fcs.py <<'PYTHON'
+import struct, sys, zlib
+
+def frame(length): # with an FCS
+    data = bytes.fromhex("020000000002" "020000000001" "88b5") + bytes(length - 14)
+    return data + struct.pack("<I", zlib.crc32(data))
+
+def block(type, body):
+    return struct.pack("<II", type, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+lengths = (1514, 60)
+if sys.argv[1] == "write":
+    with open("fcs.pcap", "wb") as file:
+        file.write(struct.pack("<IHHIIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 2 << 28 | 1 << 26 | 1))
+        for length in lengths:
+            file.write(struct.pack("<IIII", 1, 0, length + 4, length + 4) + frame(length))
+    with open("fcs.pcapng", "wb") as file:
+        file.write(block(0x0a0d0d0a, struct.pack("<IHHq", 0x1a2b3c4d, 1, 0, -1)))
+        file.write(block(1, struct.pack("<HHIHHIHH", 1, 0, 0, 13, 1, 4, 0, 0)))
+        for length in lengths:
+            padded = frame(length).ljust((length + 7) // 4 * 4, b"\0")
+            file.write(block(6, struct.pack("<IIIII", 0, 0, 1, length + 4, length + 4) + padded))
+    sys.exit()
+data, at = open(sys.argv[1], "rb").read(), 24
+assert struct.unpack_from("<I", data, 20)[0] == 1, "the written capture claims an FCS"
+for length in lengths:
+    got = struct.unpack_from("<IIII", data, at)[2]
+    assert data[at + 16:at + 16 + got] == frame(length)[:-4], "%d bytes instead of %d" % (got, length)
+    at += 16 + got
+assert at == len(data)
+PYTHON
+python3 fcs.py write
+for file in fcs.pcap fcs.pcapng; do
+    expect 0 "$replay" --check $file
+    grep -q "2 with a frame check sequence" out.txt || fail "--check does not tell of the FCS: $(cat out.txt)"
+    expect 0 "$replay" -t --json fcs.json $file pcap:tx=fcs-sent.pcap
+    python3 fcs.py fcs-sent.pcap || fail "$file: other frames than were captured"
+    [[ $(value fcs.json 'r["total"]["with_fcs"]') == 2 ]] || fail "$file: the report does not count the FCS"
+done
+
 echo "== nanoseconds survive"
 cat >nanoseconds.py <<'PYTHON'
 import json, struct, sys

@@ -57,14 +57,15 @@ class mover {
 class worker {
  public:
     worker(shared& with, unsigned number)
-        : with_(with), memory_(with.owner.allocate(with.size, kind_of(with.options))), host_(with.size),
-          slots_(with.on.bytes() / with.options.workers / with.size), first_(number * slots_), random_(number + 1)
+        : with_(with), memory_(with.owner.allocate(with.size, kind_of(with.options))),
+          host_(with.options.verify ? with.size : 0), slots_(with.on.bytes() / with.options.workers / with.size),
+          first_(number * slots_), random_(number + 1)
     {
         account.progress.resize(with.options.rounds * parts_of_a_round);
     }
 
     const memory& target() const noexcept { return memory_; }
-    std::size_t size() const noexcept { return host_.size(); }
+    std::size_t size() const noexcept { return with_.size; }
 
     /// Until the round ends, or something is wrong.
     void run(mover& by)
@@ -98,7 +99,7 @@ class worker {
         const clock::time_point end = clock::now();
         account.latency.record(static_cast<std::uint64_t>((end - begin).count()));
         ++account.operations;
-        if (moved != static_cast<std::int64_t>(host_.size()))
+        if (moved != static_cast<std::int64_t>(size()))
             complain(write, offset, moved);
         else if (!write && with_.options.verify)
             compare(offset);
@@ -112,7 +113,7 @@ class worker {
     {
         ++account.errors;
         account.complaint =
-            fmt::format("{} of {} bytes at {}: {}", write ? "write" : "read", host_.size(), offset,
+            fmt::format("{} of {} bytes at {}: {}", write ? "write" : "read", size(), offset,
                         moved < 0 ? std::strerror(static_cast<int>(-moved)) : fmt::format("only {} bytes", moved));
     }
 
@@ -130,7 +131,7 @@ class worker {
 
     shared& with_;
     memory memory_;
-    std::vector<std::byte> host_;              ///< for the pattern
+    std::vector<std::byte> host_;              ///< for the pattern, if it is verified
     std::uint64_t slots_, first_, number_ = 0; ///< number of the next operation
     std::mt19937_64 random_;
 };
@@ -190,7 +191,8 @@ class crew {
  public:
     /// @param make  gives each worker its mover
     template <class Make>
-    crew(shared& with, std::string how, Make&& make) : with_(with), sum_{.how = std::move(how), .size = with.size}
+    crew(shared& with, std::string how, Make&& make)
+        : with_(with), sum_{.how = std::move(how), .file_bytes = with.on.bytes(), .size = with.size}
     {
         for (unsigned number = 0; number < with.options.workers; ++number) {
             workers_.push_back(std::make_unique<worker>(with, number));
@@ -261,7 +263,7 @@ void run_size(shared& with, bool with_fio, const std::function<void(const std::s
               [&](worker& of) { return std::unique_ptr<mover>(std::make_unique<weftio_mover>(opened, engine, of)); });
     crew theirs(with, "posix + copy",
                 [&](worker& of) { return std::unique_ptr<mover>(std::make_unique<posix_mover>(with, of)); });
-    bench_run fio{.how = "fio", .size = with.size};
+    bench_run fio{.how = "fio", .file_bytes = with.on.bytes(), .size = with.size};
     for (; with.round < options.rounds; ++with.round) {
         const std::string what = fmt::format("{} bytes, round {} of {}", with.size, with.round + 1, options.rounds);
         step("weftio, " + what);
@@ -290,10 +292,6 @@ std::vector<bench_run> run_bench(const bench_options& options, const std::functi
         step("without fio: " + why_not);
     std::vector<bench_run> runs;
     for (std::uint64_t size : options.sizes) {
-        if (size > on.bytes() / options.workers)
-            throw error(errc::invalid_argument,
-                        fmt::format("weftio-files: {} workers with {} bytes each exceed the file's {} bytes",
-                                    options.workers, size, on.bytes()));
         shared with{.options = options, .on = on, .owner = device::open(options.device), .size = size};
         run_size(with, options.fio && why_not.empty(), step, runs);
     }

@@ -14,7 +14,8 @@ namespace weftio::files {
 
 /// What one load did.
 struct bench_run {
-    std::string how{}; ///< "weftio", "posix + copy", "fio"
+    std::string how{};            ///< "weftio", "posix + copy", "fio"
+    std::uint64_t file_bytes = 0; ///< the part of the file that is used
     std::uint64_t size = 0, operations = 0, bytes = 0, errors = 0, wrong = 0;
     double seconds = 0;
     apps::histogram latency{};

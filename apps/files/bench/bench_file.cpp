@@ -57,15 +57,13 @@ void remove_on_signals(const std::string& path)
 
 } // namespace
 
-bench_file::bench_file(const bench_options& options) : path_(options.path), bytes_(options.file_bytes)
+bench_file::bench_file(const bench_options& options) : path_(options.path)
 {
     if (path_.empty())
         path_ = std::filesystem::temp_directory_path();
     std::error_code unreadable; // told by what follows
     if (std::filesystem::is_directory(path_, unreadable))
         path_ = std::filesystem::path(path_) / fmt::format("weftio-files.{}", ::getpid());
-    // A FIFO would wait for a writer; Weftio refuses it once it is open.
-    const int flags = O_CLOEXEC | O_NONBLOCK | (options.direct ? O_DIRECT : 0);
     if (!std::filesystem::exists(path_, unreadable) && !unreadable) {
         make(options);
     } else if (unreadable) {
@@ -78,20 +76,61 @@ bench_file::bench_file(const bench_options& options) : path_(options.path), byte
                 "weftio-files: {}: already exists; --write, --mixed and --verify create a new file: name another",
                 path_));
     }
-    descriptor_ = ::open(path_.c_str(), flags | (made_ ? O_RDWR : O_RDONLY));
-    struct stat status {};
-    if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
-        const int why = errno;
-        if (made_)
-            ::unlink(path_.c_str());
-        errno = why;
-        fail(path_, options.direct && why == EINVAL ? "cannot be opened with --direct" : "cannot be opened");
+    try {
+        open(options);
+    } catch (...) {
+        let_go();
+        throw;
     }
-    if (!made_)
-        bytes_ = S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : bytes_;
 }
 
-bench_file::~bench_file()
+void bench_file::open(const bench_options& options)
+{
+    // A FIFO would wait for a writer.
+    const int flags = O_CLOEXEC | O_NONBLOCK | (options.direct ? O_DIRECT : 0);
+    descriptor_ = ::open(path_.c_str(), flags | (made_ ? O_RDWR : O_RDONLY));
+    if (descriptor_ < 0)
+        fail(path_, options.direct && errno == EINVAL ? "cannot be opened with --direct" : "cannot be opened");
+    if (made_)
+        return;
+    measure(options);
+    require_room(options);
+}
+
+/// How much of a file or block device that is there is used.
+void bench_file::measure(const bench_options& options)
+{
+    struct stat status {};
+    if (::fstat(descriptor_, &status) != 0)
+        fail(path_, "cannot be examined");
+    if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio-files: {}: neither a regular file nor a block device; name one", path_));
+    const off_t end = ::lseek(descriptor_, 0, SEEK_END); // also of a block device
+    if (end < 0)
+        fail(path_, "its size cannot be read");
+    bytes_ = static_cast<std::uint64_t>(end);
+    if (options.file_bytes > bytes_)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio-files: {}: already exists and has {} bytes, fewer than the {} of --file-size; "
+                                "leave that out, or name a new file",
+                                path_, bytes_, options.file_bytes));
+    bytes_ = options.file_bytes != 0 ? options.file_bytes : bytes_;
+}
+
+void bench_file::require_room(const bench_options& options) const
+{
+    const bool made_so_far = descriptor_ >= 0;
+    for (const std::uint64_t size : options.sizes)
+        if (size > bytes_ / options.workers)
+            throw error(
+                errc::invalid_argument,
+                fmt::format("weftio-files: {}: {} workers with operations of {} bytes each exceed its {} bytes; "
+                            "give a smaller --size, fewer --workers or a larger {}",
+                            path_, options.workers, size, bytes_, made_so_far ? "file" : "--file-size"));
+}
+
+void bench_file::let_go() noexcept
 {
     if (descriptor_ >= 0)
         ::close(descriptor_);
@@ -101,22 +140,32 @@ bench_file::~bench_file()
     }
 }
 
+bench_file::~bench_file()
+{
+    let_go();
+}
+
 void bench_file::make(const bench_options& options)
 {
+    constexpr std::uint64_t usual_bytes = 256 << 20;
+    bytes_ = options.file_bytes != 0 ? options.file_bytes : usual_bytes;
+    require_room(options);
+    std::error_code unreadable;
+    if (std::filesystem::is_symlink(std::filesystem::symlink_status(path_, unreadable)))
+        throw error(errc::not_found,
+                    fmt::format("weftio-files: {}: a symbolic link to {}, which does not exist; name a file", path_,
+                                std::filesystem::read_symlink(path_, unreadable).string()));
     descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (descriptor_ < 0)
         fail(path_, "cannot be created");
     made_ = true;
     remove_on_signals(path_);
-    bytes_ = options.file_bytes;
-    const int failed = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes_));
     try {
-        if (errno = failed; failed != 0)
+        if (errno = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes_)); errno != 0)
             fail(path_, fmt::format("no space for {} bytes", bytes_));
         write_pattern();
     } catch (...) {
-        ::close(descriptor_);
-        ::unlink(path_.c_str());
+        let_go();
         throw;
     }
     ::close(descriptor_);

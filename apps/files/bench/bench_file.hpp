@@ -13,7 +13,8 @@ namespace weftio::files {
 class bench_file {
  public:
     /// Makes or opens the file. Blocks while it is written.
-    /// @throws weftio::error  with the system's reason; a file that is there and would be written or verified
+    /// @throws weftio::error  with the system's reason; a file that is there and would be written or verified, or one
+    ///         that is too small
     explicit bench_file(const bench_options& options);
     bench_file(const bench_file&) = delete;
     bench_file& operator=(const bench_file&) = delete;
@@ -21,13 +22,18 @@ class bench_file {
 
     int descriptor() const noexcept { return descriptor_; }
     const std::string& path() const noexcept { return path_; }
+    /// The part of the file that is used.
     std::uint64_t bytes() const noexcept { return bytes_; }
     /// Reads all of it and compares. Returns a sentence, empty if all bytes are right.
     std::string verify() const;
 
  private:
     void make(const bench_options& options);
+    void open(const bench_options& options);
+    void measure(const bench_options& options);
+    void require_room(const bench_options& options) const;
     void write_pattern();
+    void let_go() noexcept;
 
     std::string path_;
     bool made_ = false;

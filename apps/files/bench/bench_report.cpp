@@ -87,10 +87,15 @@ std::string to_table(const std::vector<bench_run>& runs)
 
 std::string to_json(const bench_options& options, const std::vector<bench_run>& runs)
 {
-    nlohmann::ordered_json made{
-        {"load", name_of(options.what)}, {"random", options.random},   {"direct", options.direct},
-        {"verify", options.verify},      {"workers", options.workers}, {"file_bytes", options.file_bytes},
-        {"rounds", options.rounds},      {"device", options.device},   {"runs", nlohmann::ordered_json::array()}};
+    nlohmann::ordered_json made{{"load", name_of(options.what)},
+                                {"random", options.random},
+                                {"direct", options.direct},
+                                {"verify", options.verify},
+                                {"workers", options.workers},
+                                {"file_bytes", runs.empty() ? 0 : runs.front().file_bytes},
+                                {"rounds", options.rounds},
+                                {"device", options.device},
+                                {"runs", nlohmann::ordered_json::array()}};
     for (const bench_run& run : runs) {
         nlohmann::ordered_json one{{"how", run.how},
                                    {"bytes_each", run.size},

@@ -15,7 +15,8 @@ struct bench_options {
 
     std::string path{};                        ///< file or folder; empty: a file in the folder for temporary files
     std::vector<std::uint64_t> sizes{1 << 20}; ///< bytes of an operation, one run each
-    std::uint64_t file_bytes = 256 << 20;
+    /// Of a file that is made; of one that is there, so much from its start on is used. 0: 256 MiB, or all of it.
+    std::uint64_t file_bytes = 0;
     unsigned workers = 4;
     double seconds = 2; ///< of each run, over all its rounds
     unsigned rounds = 3;
@@ -26,7 +27,7 @@ struct bench_options {
     bool fio = false;    ///< beside fio, where it can
     std::string plot{};  ///< an SVG file for how much was moved over time; empty: none
     file_way only = file_way::none;
-    std::string device = "cpu"; ///< whose memory: cpu, or cuda:N
+    std::string device = "cpu"; ///< whose memory: cpu, opencl, opencl:N or cuda:N
 };
 
 } // namespace weftio::files

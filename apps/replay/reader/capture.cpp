@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "reader/fields.hpp"
 
 namespace weftio::replay {
@@ -35,6 +37,18 @@ class unknown_reader final : public capture_reader {
 };
 
 } // namespace
+
+void capture_reader::remove_fcs(frame& from, std::uint32_t fcs_bytes) noexcept
+{
+    std::uint32_t on_wire = std::max(from.captured_bytes, from.original_bytes);
+    std::uint32_t data = on_wire - std::min(fcs_bytes, on_wire);
+    from.fcs_bytes = fcs_bytes;
+    from.fcs_captured = from.captured_bytes - std::min(from.captured_bytes, data);
+    from.captured_bytes -= from.fcs_captured;
+    from.original_bytes -= std::min(fcs_bytes, from.original_bytes);
+    if (!from.bytes.empty())
+        from.bytes = from.bytes.first(from.captured_bytes);
+}
 
 bool capture_reader::fail(std::uint64_t offset, std::string reason)
 {

@@ -15,11 +15,14 @@ inline constexpr std::uint32_t link_type_ethernet = 1;
 /// The limit of libpcap and Wireshark for link types that can be sent.
 inline constexpr std::uint32_t longest_frame = 262144;
 
-/// One captured frame. `bytes` belong to the reader and are valid until its next call.
+/// One captured frame, without its frame check sequence (FCS) if the capture says that it has one. `bytes` belong to
+/// the reader and are valid until its next call.
 struct frame {
     std::span<const std::byte> bytes; ///< the captured bytes; empty if there are more than `longest_frame`
-    std::uint32_t captured_bytes = 0; ///< length in the record
-    std::uint32_t original_bytes = 0; ///< length on the wire
+    std::uint32_t captured_bytes = 0; ///< length in the record, without the FCS
+    std::uint32_t original_bytes = 0; ///< length on the wire, without the FCS
+    std::uint32_t fcs_bytes = 0;      ///< length of the FCS; 0 if the capture says nothing of one
+    std::uint32_t fcs_captured = 0;   ///< bytes of it in the record: fewer than `fcs_bytes` in a truncated frame
     std::int64_t time_ns = 0;         ///< since 1970, clamped to 64 bits
     bool has_time = true;             ///< false for pcapng's simple packets
     bool time_clamped = false;        ///< the record's time does not fit 64 bits: before 1677 or after 2262
@@ -52,6 +55,9 @@ class capture_reader {
 
  protected:
     explicit capture_reader(input from) : in_(std::move(from)) {}
+    /// Removes the FCS of `fcs_bytes` bytes from the end of a frame whose lengths include it. A truncated frame has a
+    /// part of it, or none.
+    static void remove_fcs(frame& from, std::uint32_t fcs_bytes) noexcept;
     /// Records the damage. Returns false, so that readers can return the result.
     bool fail(std::uint64_t offset, std::string reason);
     /// Records that the file ends inside `what`, or why it could not be read further.

@@ -26,6 +26,14 @@ std::uint32_t longest_record(std::uint32_t link_type)
     }
 }
 
+/// Bytes of the frame check sequence of every frame: bits 28 to 31 of the link type's word count 16-bit words, and are
+/// valid if bit 26 is set.
+std::uint32_t fcs_bytes_of(std::uint32_t link_type_word)
+{
+    constexpr std::uint32_t length_present = 0x04000000;
+    return link_type_word & length_present ? (link_type_word >> 28) * 2 : 0;
+}
+
 class pcap_reader final : public capture_reader {
  public:
     explicit pcap_reader(input from) : capture_reader(std::move(from)) { read_header(); }
@@ -50,7 +58,7 @@ class pcap_reader final : public capture_reader {
     bool swapped_ = false, nanoseconds_ = false;
     std::size_t record_header_ = record_header_bytes;
     std::uint16_t major_ = 0, minor_ = 0;
-    std::uint32_t link_type_ = 0;
+    std::uint32_t link_type_ = 0, fcs_bytes_ = 0;
     std::uint64_t pending_ = 0; ///< bytes of the frame returned last
 };
 
@@ -68,7 +76,8 @@ void pcap_reader::read_header()
     record_header_ = header.u32(0) == 0xa1b2cd34 ? modified_header_bytes : record_header_bytes;
     major_ = header.u16(4);
     minor_ = header.u16(6);
-    link_type_ = header.u32(20) & 0x03ffffff; // the other bits tell whether frames end with an FCS
+    link_type_ = header.u32(20) & 0x03ffffff;
+    fcs_bytes_ = fcs_bytes_of(header.u32(20));
     if (!((major_ == 2 && minor_ <= 4) || major_ == 543))
         fail(4, fmt::format("version {}.{} is unsupported; 2.0 to 2.4 are supported", major_, minor_));
     else
@@ -108,6 +117,7 @@ bool pcap_reader::next(frame& to)
     to.interface = 0;
     to.link_type = link_type_;
     to.offset = start;
+    remove_fcs(to, fcs_bytes_);
     return true;
 }
 

@@ -19,12 +19,37 @@ constexpr std::uint32_t magic = 0x1a2b3c4d;
 constexpr std::uint32_t head_bytes = 8, trailer_bytes = 4, packet_bytes = 20;
 constexpr std::uint32_t longest_block = 16 * 1024 * 1024; ///< limit of libpcap and Wireshark
 constexpr std::size_t most_interfaces = 1u << 20;
-constexpr std::uint16_t option_end = 0, option_tsresol = 9, option_tsoffset = 14;
+constexpr std::uint16_t option_end = 0, option_flags = 2, option_tsresol = 9, option_fcslen = 13, option_tsoffset = 14;
 
 struct interface_of_section {
     std::uint32_t link_type, snaplen;
     ticks clock;
+    std::uint32_t fcs_bytes = 0;
 };
+
+std::size_t padded(std::size_t bytes)
+{
+    return (bytes + 3) / 4 * 4;
+}
+
+/// "Options": code, length, value padded to 4 bytes.
+struct option {
+    std::uint16_t code = option_end, bytes = 0;
+    std::size_t value = 0; ///< offset of the value in the block
+    bool overruns = false; ///< the value ends behind the block's options
+
+    std::size_t next() const { return value + padded(bytes); }
+};
+
+/// Reads the option at offset `at` of a block whose options end at `end`; option_end if there is none.
+option option_at(const fields& body, std::size_t at, std::size_t end)
+{
+    if (at + 4 > end)
+        return {};
+    option found{.code = body.u16(at), .bytes = body.u16(at + 2), .value = at + 4};
+    found.overruns = found.next() > end;
+    return found;
+}
 
 class pcapng_reader final : public capture_reader {
  public:
@@ -44,7 +69,9 @@ class pcapng_reader final : public capture_reader {
     block skip_block();
     bool read_section(const fields& body);
     bool read_interface(const fields& body);
-    bool read_options(const fields& body, std::size_t at, ticks& clock);
+    bool read_options(const fields& body, std::size_t at, interface_of_section& of);
+    bool check_option(std::size_t at, const option& found);
+    std::uint32_t fcs_of_packet(const fields& body, std::size_t at) const;
     bool read_packet(std::uint32_t type, std::span<const std::byte> bytes, frame& to);
     bool read_simple_packet(std::span<const std::byte> bytes, frame& to);
     bool fill(frame& to, std::span<const std::byte> bytes, std::size_t at, std::uint32_t captured);
@@ -188,38 +215,60 @@ bool pcapng_reader::read_interface(const fields& body)
     if (interfaces_.size() == most_interfaces)
         return fail(start_, fmt::format("more than {} interfaces in a section", most_interfaces));
     interface_of_section made{.link_type = body.u16(8), .snaplen = body.u32(12), .clock = {}};
-    if (!read_options(body, 16, made.clock))
+    if (!read_options(body, 16, made))
         return false;
     interfaces_.push_back(made);
     return true;
 }
 
-/// "Options": code, length, value padded to 4 bytes.
-bool pcapng_reader::read_options(const fields& body, std::size_t at, ticks& clock)
+bool pcapng_reader::read_options(const fields& body, std::size_t at, interface_of_section& of)
 {
     std::uint8_t resolution = 6;
     std::int64_t offset_s = 0;
     std::size_t end = length_ - trailer_bytes;
-    while (at + 4 <= end) {
-        std::uint16_t code = body.u16(at), bytes = body.u16(at + 2);
-        if (code == option_end)
-            break;
-        std::size_t padded = (std::size_t{bytes} + 3) & ~std::size_t{3};
-        if (padded > end - at - 4)
-            return fail(start_ + at,
-                        fmt::format("an option of {} bytes where the block has {} left", bytes, end - at - 4));
-        if ((code == option_tsresol && bytes != 1) || (code == option_tsoffset && bytes != 8))
-            return fail(start_ + at, fmt::format("an option {} of {} bytes; it must have {}",
-                                                 code == option_tsresol ? "if_tsresol" : "if_tsoffset", bytes,
-                                                 code == option_tsresol ? 1 : 8));
-        if (code == option_tsresol)
-            resolution = body.u8(at + 4);
-        if (code == option_tsoffset)
-            offset_s = static_cast<std::int64_t>(body.u64(at + 4));
-        at += 4 + padded;
+    for (option found = option_at(body, at, end); found.code != option_end; found = option_at(body, at, end)) {
+        if (!check_option(at, found))
+            return false;
+        if (found.code == option_tsresol)
+            resolution = body.u8(found.value);
+        if (found.code == option_tsoffset)
+            offset_s = static_cast<std::int64_t>(body.u64(found.value));
+        if (found.code == option_fcslen && found.bytes == 1)
+            of.fcs_bytes = body.u8(found.value);
+        at = found.next();
     }
-    clock = ticks(resolution, offset_s);
+    of.clock = ticks(resolution, offset_s);
     return true;
+}
+
+/// Whether the option lies in the block and has the length that its kind must have; else damage.
+bool pcapng_reader::check_option(std::size_t at, const option& found)
+{
+    if (found.overruns)
+        return fail(start_ + at, fmt::format("an option of {} bytes where the block has {} left", found.bytes,
+                                             length_ - trailer_bytes - found.value));
+    const char* name = nullptr;
+    unsigned wanted = 1;
+    switch (found.code) {
+        case option_tsresol: name = "if_tsresol"; break;
+        case option_tsoffset: name = "if_tsoffset", wanted = 8; break;
+        default: return true;
+    }
+    return found.bytes == wanted ||
+           fail(start_ + at, fmt::format("an option {} of {} bytes; it must have {}", name, found.bytes, wanted));
+}
+
+/// Bytes of the FCS by bits 5 to 8 of a packet's flags; 0 if they do not tell. Options of packets are no reason to call
+/// a file damaged: the packet before them is whole.
+std::uint32_t pcapng_reader::fcs_of_packet(const fields& body, std::size_t at) const
+{
+    std::uint32_t fcs_bytes = 0;
+    std::size_t end = length_ - trailer_bytes;
+    for (option found = option_at(body, at, end); found.code != option_end && !found.overruns;
+         found = option_at(body, found.next(), end))
+        if (found.code == option_flags && found.bytes == 4)
+            fcs_bytes = body.u32(found.value) >> 5 & 0xf;
+    return fcs_bytes;
 }
 
 /// "Enhanced Packet Block", and the obsolete "Packet Block", which differs in its first word.
@@ -236,7 +285,13 @@ bool pcapng_reader::read_packet(std::uint32_t type, std::span<const std::byte> b
     to.has_time = true;
     to.time_clamped = ticks::clamped(to.time_ns);
     to.original_bytes = body.u32(24);
-    return fill(to, bytes, head_bytes + packet_bytes, body.u32(20));
+    constexpr std::size_t at = head_bytes + packet_bytes;
+    const std::uint32_t captured = body.u32(20);
+    if (!fill(to, bytes, at, captured))
+        return false;
+    std::uint32_t of_packet = fcs_of_packet(body, at + padded(captured));
+    remove_fcs(to, of_packet != 0 ? of_packet : interfaces_[to.interface].fcs_bytes);
+    return true;
 }
 
 /// "Simple Packet Block": on the first interface, without a time; the snap length limits its captured length.
@@ -250,7 +305,10 @@ bool pcapng_reader::read_simple_packet(std::span<const std::byte> bytes, frame& 
     to.time_ns = 0;
     to.original_bytes = fields(bytes, swapped_).u32(8);
     std::uint32_t snaplen = interfaces_[0].snaplen;
-    return fill(to, bytes, 12, snaplen == 0 ? to.original_bytes : std::min(to.original_bytes, snaplen));
+    if (!fill(to, bytes, 12, snaplen == 0 ? to.original_bytes : std::min(to.original_bytes, snaplen)))
+        return false;
+    remove_fcs(to, interfaces_[0].fcs_bytes);
+    return true;
 }
 
 bool pcapng_reader::fill(frame& to, std::span<const std::byte> bytes, std::size_t at, std::uint32_t captured)

@@ -15,8 +15,9 @@ namespace {
 void count(verdict& into, const frame& captured, std::int64_t& latest_ns, bool& any_time)
 {
     ++into.frames;
-    into.bytes += captured.captured_bytes;
-    into.wire_bytes += captured.original_bytes;
+    into.bytes += captured.captured_bytes + captured.fcs_captured;
+    into.wire_bytes += captured.original_bytes + captured.fcs_bytes;
+    into.with_fcs += captured.fcs_bytes != 0;
     into.cut_frames += captured.captured_bytes < captured.original_bytes;
     into.runts += captured.link_type == link_type_ethernet && captured.captured_bytes < 14;
     into.longest = std::max(into.longest, captured.captured_bytes);
@@ -61,6 +62,7 @@ void put_verdict(json_writer& json, const verdict& of)
     json.value("wire_bytes", of.wire_bytes);
     json.value("longest", of.longest);
     json.value("cut_by_capture", of.cut_frames);
+    json.value("with_fcs", of.with_fcs);
     json.value("runts", of.runts);
     json.value("without_time", of.untimed);
     json.value("out_of_order", of.out_of_order);
@@ -112,6 +114,8 @@ std::string to_text(const verdict& of)
         text += fmt::format(", {} with a time before 1677 or after 2262, taken as that year", grouped(of.clamped));
     if (of.cut_frames != 0)
         text += fmt::format(", {} cut by the snapshot length", grouped(of.cut_frames));
+    if (of.with_fcs != 0)
+        text += fmt::format(", {} with a frame check sequence (FCS), sent without it", grouped(of.with_fcs));
     if (of.out_of_order != 0)
         text += fmt::format(", {} out of order", grouped(of.out_of_order));
     std::uint64_t others = of.frames;

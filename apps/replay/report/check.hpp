@@ -15,9 +15,10 @@ namespace weftio::replay {
 
 struct verdict {
     std::string path, format;
-    std::uint64_t frames = 0, bytes = 0; ///< as captured
-    std::uint64_t wire_bytes = 0;        ///< bytes on the wire
+    std::uint64_t frames = 0, bytes = 0; ///< as captured, with every FCS
+    std::uint64_t wire_bytes = 0;        ///< bytes on the wire, with every FCS
     std::uint64_t cut_frames = 0;        ///< shorter in the capture than on the wire
+    std::uint64_t with_fcs = 0;          ///< end with a frame check sequence, which is not sent
     std::uint64_t runts = 0, out_of_order = 0, untimed = 0;
     std::uint64_t clamped = 0; ///< times that do not fit 64 bits of nanoseconds
     std::uint32_t longest = 0;

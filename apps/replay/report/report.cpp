@@ -56,6 +56,7 @@ void put_file(json_writer& json, const file_report& file, bool timed)
     json.value("sent_bytes", file.frames.sent_bytes);
     json.value("not_sent", file.frames.planned - file.frames.sent);
     json.value("cut_by_capture", file.frames.cut);
+    json.value("with_fcs", file.frames.with_fcs);
     json.value("times_clamped", file.frames.clamped);
     json.begin_object("skipped");
     for (std::size_t reason = 0; reason < file.frames.skipped.size(); ++reason)
@@ -100,6 +101,19 @@ std::string times_text(const run_report& report)
            fmt::format("late      {} by more than {}\n", frames_text(times.late), duration_text(report.late_after_ns));
 }
 
+/// A line on what to do about frames that are longer than the MTU allows; nothing if the user left them out.
+std::string oversize_text(const run_report& report)
+{
+    if (report.wanted_mtu == 0 || report.skipping_is_planned)
+        return {};
+    std::string line =
+        fmt::format("oversize  the MTU of the port is {}, the longest frame needs {}; ", report.mtu, report.wanted_mtu);
+    constexpr std::uint32_t most_mtu = 16'362; // of an interface
+    if (report.port.starts_with("iface:") && report.wanted_mtu <= most_mtu)
+        line += fmt::format("raise it with --mtu {} at both ends of the link, or ", report.wanted_mtu);
+    return line + "cut such frames with --mtu-trunc\n";
+}
+
 /// Lines on frames that differ from those on the wire, or whose times do.
 std::string oddities_text(const run_report& report)
 {
@@ -108,6 +122,9 @@ std::string oddities_text(const run_report& report)
     if (frames.cut != 0)
         text +=
             fmt::format("cut       {} by the capture's snapshot length, sent as captured\n", frames_text(frames.cut));
+    if (frames.with_fcs != 0)
+        text += fmt::format("fcs       {} captured with a frame check sequence, sent without it\n",
+                            frames_text(frames.with_fcs));
     if (report.converted != 0)
         text += fmt::format("converted {} of other link types to Ethernet\n", frames_text(report.converted));
     if (report.truncated != 0)
@@ -144,6 +161,7 @@ void add_up(run_report& report)
         total.sent += file.frames.sent;
         total.sent_bytes += file.frames.sent_bytes;
         total.cut += file.frames.cut;
+        total.with_fcs += file.frames.with_fcs;
         total.clamped += file.frames.clamped;
         for (std::size_t reason = 0; reason < total.skipped.size(); ++reason)
             total.skipped[reason] += file.frames.skipped[reason];
@@ -166,7 +184,7 @@ std::string to_table(const run_report& report)
                             bit_rate_text(per_second(frames.sent_bytes * 8, report.actual_ns)));
     text += '\n';
     if (!skipped_text(frames).empty())
-        text += fmt::format("skipped   {}\n", skipped_text(frames));
+        text += fmt::format("skipped   {}\n", skipped_text(frames)) + oversize_text(report);
     if (report.tx_dropped != 0)
         text += fmt::format("dropped   {} by the interface, after they were sent (its tx_dropped)\n",
                             grouped(report.tx_dropped));
@@ -222,6 +240,8 @@ void put_run(json_writer& json, const run_report& report)
     json.value("loops", report.loops);
     json.value("out_of_order", report.out_of_order);
     json.value("truncated", report.truncated);
+    json.value("mtu", report.mtu);
+    json.value("wanted_mtu", report.wanted_mtu);
     json.value("converted", report.converted);
     json.value("tx_dropped", report.tx_dropped);
     json.value("lost_notifications", report.lost_notifications);

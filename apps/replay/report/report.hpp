@@ -40,7 +40,8 @@ struct run_report {
     std::uint64_t late_after_ns = 0;
     schedule_error handover; ///< handover to the driver minus planned time, from the queue
     std::uint64_t out_of_order = 0, truncated = 0, converted = 0, loops = 0, lost_notifications = 0;
-    std::uint64_t tx_dropped = 0; ///< frames dropped by the kernel's interface after they counted as sent
+    std::uint32_t mtu = 0, wanted_mtu = 0; ///< of the port; what the longest frame skipped as oversize needs
+    std::uint64_t tx_dropped = 0;          ///< frames dropped by the kernel's interface after they counted as sent
     std::uint64_t planned_ns = 0, actual_ns = 0; ///< from the first frame to the last
     bool interrupted = false, skipping_is_planned = false, endless = false;
     std::string failure; ///< failure of the port or the device; empty if there was none

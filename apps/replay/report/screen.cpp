@@ -111,11 +111,16 @@ void screen::remark(const progress& at)
         return;
     remarked_ns_ = at.next_ns;
     end();
+    const std::string wait = duration_text(at.next_in_ns);
+    switch (at.waits_for) {
+        case wait_for::start: return apps::say(fmt::format("weftio-replay: the first frame goes in {}", wait));
+        case wait_for::rate:
+            return apps::say(
+                fmt::format("weftio-replay: the next frame goes in {}; a larger --pps or --mbps shortens it", wait));
+        case wait_for::gap: break;
+    }
     apps::say(
-        at.sent == 0 && at.elapsed_ns == 0
-            ? fmt::format("weftio-replay: the first frame goes in {}", duration_text(at.next_in_ns))
-            : fmt::format("weftio-replay: the next frame of the capture goes in {}; --max-gap 1s shortens such gaps",
-                          duration_text(at.next_in_ns)));
+        fmt::format("weftio-replay: the next frame of the capture goes in {}; --max-gap 1s shortens such gaps", wait));
 }
 
 void screen::end()

@@ -165,10 +165,12 @@ std::optional<skip_reason> editor::apply_to_ethernet(const frame& from, std::uin
         whole -= tag_bytes;
     if (options_.vlan_push)
         whole += tag_bytes;
-    std::uint32_t longest = mtu_ + ethernet_bytes + (is_vlan_tag(to + 12) ? 2 * tag_bytes : 0);
+    std::uint32_t header = ethernet_bytes + (is_vlan_tag(to + 12) ? 2 * tag_bytes : 0), longest = mtu_ + header;
     if (whole > longest) {
-        if (!options_.truncate)
+        if (!options_.truncate) {
+            wanted_mtu_ = std::max(wanted_mtu_, whole - header);
             return skip_reason::oversize;
+        }
         written = longest;
         ++truncated_;
     }

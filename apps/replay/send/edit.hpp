@@ -83,6 +83,8 @@ class editor {
     /// @return why the frame must not be sent; nothing if it may
     std::optional<skip_reason> apply(const frame& from, std::uint64_t pass, std::uint8_t* to, std::uint32_t& bytes);
     std::uint64_t truncated() const noexcept { return truncated_; }
+    /// The MTU that the longest frame needs of those skipped as oversize; 0 if none was.
+    std::uint32_t wanted_mtu() const noexcept { return wanted_mtu_; }
     /// Number of frames converted to Ethernet.
     std::uint64_t converted() const noexcept { return maker_.converted(); }
 
@@ -94,7 +96,7 @@ class editor {
     void edit_fields(const ip_packet& packet) const;
 
     edit_options options_;
-    std::uint32_t mtu_;
+    std::uint32_t mtu_, wanted_mtu_ = 0;
     ethernet_maker maker_;
     std::uint64_t truncated_ = 0;
 };

@@ -209,6 +209,7 @@ void feeder::note(const playlist::item& of) noexcept
 {
     file_account& file = accounts_[of.file];
     file.cut += of.captured.captured_bytes < of.captured.original_bytes;
+    file.with_fcs += of.captured.fcs_bytes != 0;
     file.clamped += of.captured.time_clamped;
 }
 
@@ -278,6 +279,7 @@ void feeder::close_accounts(std::uint64_t end_ns, bool failed)
             for (std::uint64_t& count : file.skipped)
                 count *= pass_ + 1;
             file.cut *= pass_ + 1;
+            file.with_fcs *= pass_ + 1;
             file.clamped *= pass_ + 1;
         }
 }

@@ -32,8 +32,9 @@ struct file_account {
     std::uint64_t planned = 0, planned_bytes = 0; ///< frames put on the conveyor
     std::uint64_t sent = 0, sent_bytes = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(skip_reason::count_)> skipped{};
-    std::uint64_t cut = 0;     ///< planned frames that the capture has truncated
-    std::uint64_t clamped = 0; ///< planned frames whose time does not fit 64 bits of nanoseconds
+    std::uint64_t cut = 0;      ///< planned frames that the capture has truncated
+    std::uint64_t with_fcs = 0; ///< planned frames whose frame check sequence was removed
+    std::uint64_t clamped = 0;  ///< planned frames whose time does not fit 64 bits of nanoseconds
     std::uint64_t first_seen_ns = 0, last_seen_ns = 0; ///< UTC; untimed runs: when the feeder noticed sent frames
 
     /// Frames that could not be sent, without those that the user left out.

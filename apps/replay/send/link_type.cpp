@@ -97,14 +97,16 @@ parts_or parts_of(const frame& captured)
     auto type = static_cast<link_type>(captured.link_type);
     if (is_raw_ip(type))
         return raw_ip(captured.bytes);
-    bool whole = captured.captured_bytes >= captured.original_bytes;
+    // Bytes left of an FCS that the radiotap header announces: none if the reader has removed it.
+    std::uint32_t missing = captured.original_bytes - std::min(captured.captured_bytes, captured.original_bytes);
+    std::uint32_t fcs_left = captured.fcs_bytes != 0 ? 0 : fcs_802_11 - std::min(missing, fcs_802_11);
     switch (type) {
         case link_type::bsd_loopback:
         case link_type::openbsd_loopback: return loopback(captured.bytes);
         case link_type::linux_cooked: return cooked(captured.bytes, false);
         case link_type::linux_cooked_2: return cooked(captured.bytes, true);
         case link_type::ieee_802_11: return from_802_11(captured.bytes);
-        case link_type::radiotap: return from_radiotap(captured.bytes, whole);
+        case link_type::radiotap: return from_radiotap(captured.bytes, fcs_left);
         default: return not_convertible::link_type;
     }
 }

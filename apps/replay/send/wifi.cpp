@@ -76,7 +76,7 @@ parts_or from_802_11(std::span<const std::byte> bytes)
 
 /// https://www.radiotap.org: bit 0 is a timestamp of 8 aligned bytes, bit 1 the flags; bit 31 announces another
 /// bitmask.
-parts_or from_radiotap(std::span<const std::byte> bytes, bool whole)
+parts_or from_radiotap(std::span<const std::byte> bytes, std::uint32_t fcs_bytes)
 {
     constexpr std::uint8_t has_fcs = 0x10, is_padded = 0x20, is_bad = 0x40;
     if (bytes.size() < 8)
@@ -94,8 +94,8 @@ parts_or from_radiotap(std::span<const std::byte> bytes, bool whole)
     if (flags & is_bad)
         return not_convertible::link_type;
     auto frame = bytes.subspan(end);
-    if (flags & has_fcs && whole)
-        frame = frame.first(frame.size() - std::min<std::size_t>(frame.size(), 4));
+    if (flags & has_fcs)
+        frame = frame.first(frame.size() - std::min<std::size_t>(frame.size(), fcs_bytes));
     return data_frame(frame, flags & is_padded);
 }
 

@@ -19,10 +19,13 @@ struct ethernet_parts {
 };
 using parts_or = std::variant<ethernet_parts, not_convertible>;
 
+/// Length of the frame check sequence of 802.11.
+inline constexpr std::uint32_t fcs_802_11 = 4;
+
 /// Converts a data frame without its FCS. Anything but complete, unencrypted data is `not_convertible::link_type`.
 parts_or from_802_11(std::span<const std::byte> bytes);
 /// Converts a data frame behind a radiotap header, which tells whether an FCS follows.
-/// @param whole  the frame was captured completely, FCS included
-parts_or from_radiotap(std::span<const std::byte> bytes, bool whole);
+/// @param fcs_bytes  bytes of that FCS that are still in `bytes`
+parts_or from_radiotap(std::span<const std::byte> bytes, std::uint32_t fcs_bytes);
 
 } // namespace weftio::replay

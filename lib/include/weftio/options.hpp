@@ -55,7 +55,7 @@ struct port_options {
     /// after a failed write, which the log reports, the port continues without the file. With `dump`, RDMA between two
     /// queue pairs of the port uses packets (rdma_by_packet); each is in the file twice, as sent and as received.
     std::string dump{};
-    std::uint16_t mtu = 0;                    ///< 68 to 16,362; 0: the driver's own
+    std::uint16_t mtu = 0; ///< 68 to 16,362, of a port that writes a capture file to 65,513; 0: the driver's own
     std::vector<std::string> eal_arguments{}; ///< extra EAL arguments, used if this port starts EAL
 };
 

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/log.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::dpdk {
@@ -39,10 +40,18 @@ struct capture_head {
         return swapped || words[0] == magic_us || words[0] == magic_ns;
     }
     std::uint32_t word(std::size_t at) const { return swapped ? __builtin_bswap32(words[at]) : words[at]; }
+    /// The first, or the second, 16-bit field of a word.
+    std::uint32_t half(std::size_t at, bool second) const { return word(at) >> (second == swapped ? 0 : 16) & 0xffff; }
+};
+
+/// What a file says of its frames.
+struct frame_kind {
+    std::uint32_t link_type = link_type_ethernet;
+    std::uint32_t fcs_bytes = 0; ///< length of the frame check sequence at the end of each frame
 };
 
 /// Walks a pcapng file block by block, reading the first 12 bytes of each: type, length, and the first word of its
-/// body. Stops when `wants_more(type, first word)` returns false. Returns false at a block that the file ends inside,
+/// body. Stops when `wants_more(block)` returns false. Returns false at a block that the file ends inside,
 /// or that is malformed.
 template <class WantsMore>
 bool walk_blocks(std::FILE* in, off_t file_bytes, WantsMore&& wants_more)
@@ -58,23 +67,52 @@ bool walk_blocks(std::FILE* in, off_t file_bytes, WantsMore&& wants_more)
         at += bytes;
         if (bytes < 12 || bytes % 4 != 0 || at > file_bytes)
             return false;
-        if (!wants_more(block.word(0), block.swapped ? block.word(2) >> 16 : block.word(2) & 0xffff))
+        if (!wants_more(block))
             break;
     }
     return true;
 }
 
-/// Link type of the first interface; 1 (Ethernet) when the file ends before it has one.
-std::uint32_t pcapng_link_type(std::FILE* in, off_t file_bytes)
+/// The option if_fcslen of an interface block whose first 12 bytes have been read; 0 if it has none.
+std::uint32_t fcs_of_interface(std::FILE* in, const capture_head& block)
+{
+    constexpr std::uint32_t option_fcslen = 13;
+    capture_head option{.words = {}, .swapped = block.swapped};
+    fseeko(in, 4, SEEK_CUR); // the snapshot length
+    for (std::uint32_t at = 16; at + 8 <= block.word(1) && std::fread(option.words.data(), 4, 1, in) == 1;) {
+        const std::uint32_t code = option.half(0, false), bytes = option.half(0, true), padded = (bytes + 3) / 4 * 4;
+        if (code == 0)
+            break;
+        if (code == option_fcslen && bytes == 1) {
+            const int value = std::fgetc(in);
+            return value == EOF ? 0 : static_cast<std::uint32_t>(value);
+        }
+        fseeko(in, static_cast<off_t>(padded), SEEK_CUR);
+        at += 4 + padded;
+    }
+    return 0;
+}
+
+/// Frames of the first interface; Ethernet frames when the file ends before it has one.
+frame_kind pcapng_frames(std::FILE* in, off_t file_bytes)
 {
     constexpr std::uint32_t interface_block = 1;
-    std::uint32_t link_type = link_type_ethernet;
-    walk_blocks(in, file_bytes, [&](std::uint32_t type, std::uint32_t first_half) {
-        if (type == interface_block)
-            link_type = first_half;
-        return type != interface_block;
+    frame_kind kind;
+    walk_blocks(in, file_bytes, [&](const capture_head& block) {
+        const bool found = block.word(0) == interface_block;
+        if (found)
+            kind = {.link_type = block.half(2, false), .fcs_bytes = fcs_of_interface(in, block)};
+        return !found;
     });
-    return link_type;
+    return kind;
+}
+
+/// Bits 28 to 31 count the FCS in 16-bit words, if bit 26 is set.
+frame_kind pcap_frames(std::uint32_t link_type_word)
+{
+    constexpr std::uint32_t fcs_length_present = 0x04000000;
+    return {.link_type = link_type_word & 0xffff,
+            .fcs_bytes = link_type_word & fcs_length_present ? (link_type_word >> 28) * 2 : 0};
 }
 
 /// Names the kind of a file that cannot be a capture, for the error text; nullptr for a regular file. A pipe is
@@ -86,14 +124,21 @@ const char* irregular(const struct stat& status)
     return S_ISDIR(status.st_mode) ? "a directory" : "not a regular file";
 }
 
-void require_ethernet(std::string_view spec, const std::string& path, std::uint32_t link_type)
+/// @throws error for frames that are not Ethernet. An FCS is only logged: net_pcap passes frames on as they are in the
+/// file, without the original length, which would tell how much of the FCS a truncated frame has.
+void require_ethernet(std::string_view spec, const std::string& path, const frame_kind& kind)
 {
-    if (link_type != link_type_ethernet)
+    if (kind.link_type != link_type_ethernet)
         throw error(
             errc::not_supported,
             fmt::format(
                 "weftio: port {}: {} has link type {}, not Ethernet (1); convert it with \"tcprewrite --dlt=enet\"",
-                spec, path, link_type));
+                spec, path, kind.link_type));
+    if (kind.fcs_bytes != 0)
+        core::log(log_level::warning,
+                  fmt::format("weftio: port {}: the frames of {} end with a frame check sequence of {} bytes, which "
+                              "arrives as data; \"weftio-replay {} pcap:tx=NEW.pcap\" writes them without it",
+                              spec, path, kind.fcs_bytes, path));
 }
 
 } // namespace
@@ -128,13 +173,13 @@ void require_capture(std::string_view spec, const std::string& path)
     capture_head head;
     std::size_t got = std::fread(head.words.data(), 1, sizeof head.words, in.get());
     if (got >= 4 && head.words[0] == magic_pcapng)
-        return require_ethernet(spec, path, pcapng_link_type(in.get(), status.st_size));
+        return require_ethernet(spec, path, pcapng_frames(in.get(), status.st_size));
     if (got < sizeof head.words || !head.classic())
         throw error(
             errc::invalid_argument,
             fmt::format("weftio: port {}: {} is not a pcap or pcapng capture ({}); check it with \"capinfos {}\"", spec,
                         path, got < sizeof head.words ? "too short" : "unknown magic number", path));
-    require_ethernet(spec, path, head.word(5) & 0xffff);
+    require_ethernet(spec, path, pcap_frames(head.word(5)));
 }
 
 bool capture_is_damaged(const std::string& path)
@@ -146,7 +191,7 @@ bool capture_is_damaged(const std::string& path)
         std::fread(head.words.data(), sizeof head.words, 1, in.get()) != 1)
         return false;
     if (head.words[0] == magic_pcapng)
-        return !walk_blocks(in.get(), status.st_size, [](std::uint32_t, std::uint32_t) { return true; });
+        return !walk_blocks(in.get(), status.st_size, [](const capture_head&) { return true; });
     if (!head.classic())
         return false;
     for (off_t at = sizeof head.words; at < status.st_size;) {

@@ -40,9 +40,12 @@ constexpr std::uint16_t nic_tx_descriptors = 512;
 /// rte_eth_tx_done_cleanup().
 constexpr std::string_view polls_in_bursts = "net_vmxnet3";
 
-/// This driver passes mbufs on, whatever their length. It has no call for the MTU and takes the one that it is
-/// configured with.
-constexpr std::string_view passes_mbufs_on = "net_ring";
+/// Whether the driver sends mbufs of any length. These drivers have no call for the MTU, and take the one that they
+/// are configured with.
+bool takes_any_length(std::string_view driver, const port_spec& spec)
+{
+    return driver == "net_ring" || (driver == "net_pcap" && spec.sends);
+}
 
 constexpr std::uint32_t mtu_of_a_wire = 4200; ///< packets of the largest path MTU fit, 4096
 
@@ -91,7 +94,7 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                 if (candidate.device.starts_with("net_af_xdp"))
                     hook_ = std::make_unique<xdp_hook>(parsed.interface, parsed.all_queues ? options.engines : 0);
                 probe(spec, candidate);
-                configure(spec, options);
+                configure(spec, parsed, options);
                 if (!parsed.written.empty())
                     file_ = std::make_unique<capture_writer>(spec, parsed.written);
                 interface_ = std::make_unique<kernel_interface>(parsed.interface);
@@ -171,34 +174,36 @@ void dpdk_port::claim(std::string_view spec)
                                 spec, device_));
 }
 
-void dpdk_port::configure(std::string_view spec, const port_options& options)
+void dpdk_port::configure(std::string_view spec, const port_spec& parsed, const port_options& options)
 {
     rte_eth_dev_info info{};
     if (int result = rte_eth_dev_info_get(id_, &info); result != 0)
         fail_to_open(spec, "reading the device's capabilities", result);
     driver_ = info.driver_name;
     queue_count_ = static_cast<std::uint16_t>(options.engines);
-    most_mtu_ = std::min<std::uint32_t>(info.max_mtu, dpdk::most_mtu);
+    most_mtu_ = std::min(info.max_mtu, most_mtu_of(spec));
     if (ring_frame_bytes_ != 0)
         most_mtu_ = std::min(most_mtu_, ring_frame_bytes_ - ring_header_bytes - tagged_header_bytes - 1);
     require_queues(spec, info, queue_count_);
     find_reach(info);
     const std::uint32_t mtu = shared_ && options.mtu == 0 ? mtu_of_a_wire : options.mtu;
+    const bool any_length = takes_any_length(driver_, parsed);
     if (!pools_.make(driver_, {.socket = rte_eth_dev_socket_id(id_),
                                .queues = queue_count_,
                                .frame_bytes = shared_ ? mtu + tagged_header_bytes : ring_frame_bytes_,
+                               .sent_bytes = mtu + tagged_header_bytes,
                                .holds_none = shared_ != nullptr,
                                .on_bus = dma_ != nullptr}))
         refuse_for_want_of_memory(spec, queue_count_);
     if (shared_)
         shared_->receive_into(*pools_.received(0));
 
-    const rte_eth_conf configuration = configuration_for(info, mtu);
+    const rte_eth_conf configuration = configuration_for(info, any_length ? mtu : 0);
     if (int result = rte_eth_dev_configure(id_, queue_count_, queue_count_, &configuration); result != 0)
         fail_to_open(spec, "configuring the device", result);
-    if (options.mtu != 0 && driver_ != passes_mbufs_on)
+    if (options.mtu != 0 && !any_length)
         if (int result = rte_eth_dev_set_mtu(id_, options.mtu); result != 0)
-            fail_to_open(spec, fmt::format("setting the MTU to {}", options.mtu), result);
+            refuse_mtu(spec, driver_, options.mtu, result);
     settings_.have_been_changed();
     make_queues(spec);
     if (int result = rte_eth_dev_start(id_); result != 0)
@@ -210,12 +215,11 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     settings_.have_been_changed();
 }
 
-/// What the device is asked for, of all that it can do.
+/// What the device is asked for, of all that it can do. @param mtu  0: the driver's own
 rte_eth_conf dpdk_port::configuration_for(const rte_eth_dev_info& info, std::uint32_t mtu)
 {
     rte_eth_conf configuration{};
-    if (driver_ == passes_mbufs_on)
-        configuration.rxmode.mtu = mtu;
+    configuration.rxmode.mtu = mtu;
     configuration.rxmode.offloads = info.rx_offload_capa & (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP |
                                                             RTE_ETH_RX_OFFLOAD_SCATTER);
     if (std::uint64_t spread_by = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);

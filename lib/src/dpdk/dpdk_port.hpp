@@ -74,7 +74,7 @@ class dpdk_port {
     void wait_for_copies() const noexcept;
     void probe(std::string_view spec, const port_candidate& candidate);
     int make_device(const std::string& arguments);
-    void configure(std::string_view spec, const port_options& options);
+    void configure(std::string_view spec, const port_spec& parsed, const port_options& options);
     rte_eth_conf configuration_for(const rte_eth_dev_info& info, std::uint32_t mtu);
     void make_queues(std::string_view spec);
     int make_receive_queue(std::uint16_t queue, std::uint16_t entries);

@@ -26,7 +26,8 @@ constexpr unsigned pool_mbufs =
 constexpr unsigned few_mbufs = 2047; // for drivers that hold no mbufs between bursts
 constexpr unsigned long_mbufs = 511; // the same, for frames of up to 16 KiB
 constexpr unsigned pool_cache = 256;
-constexpr unsigned copy_mbufs = 511; // for frames that cannot be sent from where they lie
+constexpr unsigned copy_mbufs = 511;      // for frames that cannot be sent from where they lie
+constexpr unsigned long_copy_mbufs = 127; // the same, for frames of up to 64 KiB
 // More than a NIC driver's ring has entries, because the driver may keep a full ring of sent mbufs.
 constexpr unsigned nic_copy_mbufs = 1023;
 constexpr const char* counts_buffers = "net_af_xdp";
@@ -104,9 +105,12 @@ bool packet_pools::make(const std::string& driver, const need& need)
                ? make_paged_pool(name, mbufs, need.socket)
                : rte_pktmbuf_pool_create(name.c_str(), mbufs, pool_cache, 0,
                                          static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room), need.socket);
-    copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", number).c_str(),
-                                      of_all(need.on_bus ? nic_copy_mbufs : copy_mbufs, need.queues), 0, 0,
-                                      copy_bytes + RTE_PKTMBUF_HEADROOM, need.socket);
+    const bool long_copies = need.sent_bytes > copy_bytes;
+    const unsigned copies = need.on_bus ? nic_copy_mbufs : long_copies ? long_copy_mbufs : copy_mbufs;
+    copies_ = rte_pktmbuf_pool_create(
+        fmt::format("weftio_copy_{}", number).c_str(), of_all(copies, need.queues), 0, 0,
+        static_cast<std::uint16_t>(std::max<std::uint32_t>(copy_bytes + RTE_PKTMBUF_HEADROOM, need.sent_bytes)),
+        need.socket);
     if (!own_ || !copies_)
         return false;
     for (unsigned queue = 0; takes_slots && queue < need.queues; ++queue)

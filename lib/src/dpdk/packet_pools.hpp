@@ -10,9 +10,11 @@ struct rte_mempool;
 
 namespace weftio::dpdk {
 
-constexpr std::uint16_t copy_bytes = 16384;       ///< longest frame that Weftio sends
+constexpr std::uint16_t copy_bytes = 16384;       ///< longest frame that Weftio sends, but for capture files
 constexpr std::uint16_t tagged_header_bytes = 22; ///< Ethernet header and two VLAN tags
 constexpr std::uint16_t least_mtu = 68, most_mtu = copy_bytes - tagged_header_bytes; ///< the least is that of IPv4
+/// Of a port that writes a capture file: an mbuf's length has 16 bits, as long as the snapshot length of the file.
+constexpr std::uint16_t most_mtu_of_a_file = UINT16_MAX - tagged_header_bytes;
 
 /// Makes slot pools: mempools by which a driver takes slots that kernels read, so that nothing is copied on receive.
 class slot_pool_maker {
@@ -34,6 +36,7 @@ class packet_pools {
         int socket = 0;
         unsigned queues = 1;
         std::uint32_t frame_bytes = 0; ///< most bytes that the driver writes into one mbuf; 0: DPDK's default
+        std::uint32_t sent_bytes = 0;  ///< longest frame that is sent; below copy_bytes: that
         bool holds_none = false;       ///< no driver holds mbufs between bursts
         bool on_bus = false;           ///< a NIC: its driver may keep a full ring of sent mbufs
     };
@@ -47,7 +50,8 @@ class packet_pools {
     bool make(const std::string& driver, const need& need);
     /// The pool for the driver's receive queue `queue`.
     rte_mempool* received(unsigned queue) const noexcept { return slot_pools_.empty() ? own_ : slot_pools_[queue]; }
-    /// The pool of mbufs for frames that cannot be sent from where they lie; each holds copy_bytes.
+    /// The pool of mbufs for frames that cannot be sent from where they lie. Each holds copy_bytes behind its headroom,
+    /// or need::sent_bytes, headroom included, if that is more.
     rte_mempool* copies() const noexcept { return copies_; }
     /// Frees each pool, or leaves it behind while mbufs are held: freeing an mbuf of a freed pool would crash.
     void let_go(const std::string& device) noexcept;

@@ -42,6 +42,15 @@ void fail_to_open(std::string_view spec, std::string_view what, int result)
             spec, what, rte_strerror(-result), driver_log()));
 }
 
+void refuse_mtu(std::string_view spec, std::string_view driver, unsigned mtu, int result)
+{
+    if (result != -ENOTSUP)
+        fail_to_open(spec, fmt::format("setting the MTU to {}", mtu), result);
+    throw error(errc::not_supported, fmt::format("weftio: port {}: mtu is {}, but the MTU of a port of {} that is "
+                                                 "opened this way cannot be set; set mtu to 0",
+                                                 spec, mtu, driver));
+}
+
 void refuse_for_want_of_memory(std::string_view spec, unsigned queues)
 {
     throw error(errc::out_of_memory,

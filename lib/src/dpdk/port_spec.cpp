@@ -19,6 +19,7 @@
 #include "dpdk/capture.hpp"
 #include "dpdk/capture_writer.hpp"
 #include "dpdk/interface_spec.hpp"
+#include "dpdk/packet_pools.hpp"
 #include "dpdk/spec_parts.hpp"
 #include "weftio/error.hpp"
 #include "wires/wire_file.hpp"
@@ -69,6 +70,8 @@ capture_names names_of(std::string_view words)
                 .tx = std::string(rest.substr(std::min<std::size_t>(3, rest.size())))};
     return {.rx = std::string(words), .tx = {}};
 }
+
+constexpr std::string_view capture_prefix = "pcap:";
 
 port_spec capture_spec(std::string_view spec, std::string_view words)
 {
@@ -228,14 +231,21 @@ void refuse_plain_word(std::string_view spec)
 
 } // namespace
 
+std::uint16_t most_mtu_of(std::string_view spec)
+{
+    const bool writes_file =
+        spec.starts_with(capture_prefix) && !names_of(spec.substr(capture_prefix.size())).tx.empty();
+    return writes_file ? most_mtu_of_a_file : most_mtu;
+}
+
 port_spec parse_port_spec(std::string_view spec, unsigned queues, std::uint32_t mtu)
 {
     auto after = [&](std::string_view prefix) { return std::string(spec.substr(prefix.size())); };
     if (const std::size_t zero = spec.find('\0'); zero != std::string_view::npos)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: port: byte {} of the spec is 0; write {}", zero, known_forms));
-    if (spec.starts_with("pcap:"))
-        return capture_spec(spec, after("pcap:"));
+    if (spec.starts_with(capture_prefix))
+        return capture_spec(spec, after(capture_prefix));
     if (spec.starts_with("iface:"))
         return interface_spec(spec, after("iface:"), queues, mtu);
     if (spec.starts_with("tap:"))

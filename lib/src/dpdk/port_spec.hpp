@@ -34,6 +34,9 @@ struct port_spec {
     } note{};             ///< to be logged when the port opens
 };
 
+/// The largest MTU that a port of that spec can have, whatever its driver can.
+std::uint16_t most_mtu_of(std::string_view spec);
+
 /// Parses a spec for a port with `queues` queues in each direction and that MTU (0: the interface's), and checks what
 /// can be checked without DPDK: files, interfaces, permissions. Blocks for up to half a second if a tap interface
 /// exists that an ended program may still release. Throws weftio::error errc::invalid_argument, errc::not_found,

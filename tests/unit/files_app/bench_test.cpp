@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/bench.hpp"
+#include "bench/bench_file.hpp"
 #include "bench/fio.hpp"
 #include "bench/pattern.hpp"
 #include "recorded.hpp"
@@ -121,10 +122,61 @@ TEST_F(Bench, LeavesAFileOfOthersAlone)
     options.what = load::write;
     EXPECT_THROW(run_bench(options, nothing), error);
     options.what = load::read;
-    EXPECT_TRUE(is_clean(run_bench(options, nothing)));
+    options.file_bytes = 0;
+    const auto runs = run_bench(options, nothing);
+    EXPECT_TRUE(is_clean(runs));
+    EXPECT_THAT(to_json(options, runs), HasSubstr("\"file_bytes\": 50000"));
     EXPECT_EQ(std::filesystem::file_size(options.path), 50'000u);
     options.workers = 100;
     EXPECT_THROW(run_bench(options, nothing), error) << "the file is too small for them";
+}
+
+/// The text of the refusal; empty: there is none.
+std::string refusal(const bench_options& options)
+{
+    try {
+        const bench_file made(options);
+    } catch (const error& why) {
+        return why.what();
+    }
+    return {};
+}
+
+TEST_F(Bench, UsesAllOfAFileThatIsThereOrItsFirstPart)
+{
+    bench_options options{.path = folder_.root() / "sparse", .sizes = {1 << 30}, .workers = 3};
+    std::ofstream(options.path).flush();
+    std::filesystem::resize_file(options.path, std::uint64_t{3} << 30);
+    EXPECT_EQ(bench_file(options).bytes(), std::uint64_t{3} << 30);
+    options.workers = 4;
+    EXPECT_EQ(refusal(options), "weftio-files: " + options.path +
+                                    ": 4 workers with operations of 1073741824 bytes each exceed its 3221225472 bytes; "
+                                    "give a smaller --size, fewer --workers or a larger file");
+    options.sizes = {4096};
+    options.file_bytes = 1 << 20;
+    EXPECT_EQ(bench_file(options).bytes(), 1u << 20);
+    options.file_bytes = std::uint64_t{4} << 30;
+    EXPECT_THAT(refusal(options),
+                HasSubstr("sparse: already exists and has 3221225472 bytes, fewer than the 4294967296 of --file-size"));
+}
+
+TEST_F(Bench, MakesNoFileThatIsTooSmallForItsWorkers)
+{
+    bench_options options{.path = folder_.root() / "new", .sizes = {4096, 1 << 30}};
+    EXPECT_THAT(refusal(options), HasSubstr("new: 4 workers with operations of 1073741824 bytes each exceed its "
+                                            "268435456 bytes; give a smaller --size, fewer --workers or a larger "
+                                            "--file-size"));
+    EXPECT_FALSE(std::filesystem::exists(options.path));
+}
+
+TEST_F(Bench, NamesThePathThatItCannotUse)
+{
+    EXPECT_EQ(refusal({.path = "/dev/null"}),
+              "weftio-files: /dev/null: neither a regular file nor a block device; name one");
+    const std::string link = folder_.root() / "link";
+    std::filesystem::create_symlink("nowhere", link);
+    EXPECT_EQ(refusal({.path = link}),
+              "weftio-files: " + link + ": a symbolic link to nowhere, which does not exist; name a file");
 }
 
 TEST_F(Bench, MakesAFileOfItsOwnInAFolderAndRemovesItAlsoOnErrors)

@@ -176,6 +176,8 @@ TEST(CommandLine, KnowsItsThreeActions)
     EXPECT_THAT(bench.bench.sizes, ElementsAre(4096u, 1u << 20));
     EXPECT_EQ(bench.bench.only, file_way::posix);
     EXPECT_EQ(bench.bench.path, "f");
+    EXPECT_EQ(bench.bench.file_bytes, 0u);
+    EXPECT_EQ(parsed({"bench", "-b", "1g", "f"}).bench.sizes.front(), 1u << 30); // how large f is will be seen
     EXPECT_EQ(parsed({"--help"}).exit_code, 0);
     EXPECT_THAT(parsed({"-V"}).text, HasSubstr("weftio-files "));
 }

@@ -84,7 +84,8 @@ inline void put_block(frames::bytes& to, std::uint32_t type, frames::bytes body)
 }
 
 /// Little-endian, one section, one interface, microseconds.
-inline frames::bytes pcapng_file(const std::vector<timed_frame>& records, std::uint16_t link_type = 1)
+inline frames::bytes pcapng_file(const std::vector<timed_frame>& records, std::uint16_t link_type = 1,
+                                 std::uint8_t fcs_bytes = 0)
 {
     frames::bytes file, section, interface;
     for (std::uint32_t word : {0x1a2b3c4du, 1u, 0xffffffffu, 0xffffffffu})
@@ -92,6 +93,10 @@ inline frames::bytes pcapng_file(const std::vector<timed_frame>& records, std::u
     put_block(file, 0x0a0d0d0a, section);
     put_word(interface, link_type);
     put_word(interface, 262144);
+    if (fcs_bytes != 0) { // if_description, if_fcslen, end of options
+        for (std::uint32_t word : {5u << 16 | 3u, 0x65726f63u, 0x73u, 1u << 16 | 13u, std::uint32_t{fcs_bytes}, 0u})
+            put_word(interface, word);
+    }
     put_block(file, 1, interface);
     for (const timed_frame& record : records) {
         frames::bytes packet;

@@ -107,6 +107,37 @@ TEST_F(Capture, HasFramesLongerThanAnMbuf)
     EXPECT_TRUE(is_intact(packet));
 }
 
+/// Warnings about an FCS while a port is opened.
+std::vector<std::string> fcs_warnings(const std::string& file)
+{
+    std::vector<std::string> lines;
+    set_log_sink([&](log_level level, std::string_view line) {
+        if (level == log_level::warning && line.find("frame check sequence") != std::string::npos)
+            lines.emplace_back(line);
+    });
+    port::open("pcap:" + file, {.mode = engine_mode::inline_worker});
+    set_log_sink({});
+    return lines;
+}
+
+TEST_F(Capture, WithFrameCheckSequencesIsToldOfInTheLog)
+{
+    const auto records = numbered_records(1);
+    for (const std::string& file :
+         {folder.write("a.pcap", pcap_file(records, {.link_type = 0x24000001})),
+          folder.write("b.pcap", pcap_file(records, {.swapped = true, .link_type = 0x24000001})),
+          folder.write("c.pcapng", pcapng_file(records, 1, 4))}) {
+        const std::vector<std::string> lines = fcs_warnings(file);
+        ASSERT_EQ(lines.size(), 1u) << file;
+        EXPECT_NE(lines[0].find("of 4 bytes"), std::string::npos) << lines[0];
+        EXPECT_NE(lines[0].find("pcap:tx=NEW.pcap"), std::string::npos) << lines[0];
+    }
+    for (const std::string& file : {folder.write("d.pcap", pcap_file(records)),
+                                    folder.write("e.pcap", pcap_file(records, {.link_type = 0x20000001})),
+                                    folder.write("f.pcapng", pcapng_file(records))})
+        EXPECT_TRUE(fcs_warnings(file).empty()) << file; // a length without bit 26 says nothing
+}
+
 /// Where a file is cut: bytes taken away from its end.
 class CutCapture : public testing::TestWithParam<std::size_t> {
  protected:

@@ -90,10 +90,11 @@ std::vector<refusal> spec_refusals()
 std::vector<refusal> option_refusals()
 {
     return {
-        {"mtu_of_a_driver_without", "pcap:builtin", errc::not_supported, "setting the MTU", "5000", {.mtu = 5000}},
+        {"mtu_of_a_driver_without", "pcap:builtin", errc::not_supported, "mtu is 5000", "set mtu to 0", {.mtu = 5000}},
         {"mtu_of_1", "null", errc::invalid_argument, "mtu is 1;", "68 to 16362", {.mtu = 1}},
         {"mtu_of_67", "null", errc::invalid_argument, "mtu is 67;", "68 to 16362", {.mtu = 67}},
         {"mtu_of_65535", "null", errc::invalid_argument, "mtu is 65535;", "68 to 16362", {.mtu = 65535}},
+        {"mtu_of_a_file", "pcap:tx=/dev/null", errc::invalid_argument, "mtu is 65514;", "68 to 65513", {.mtu = 65514}},
         {"no_engines", "null", errc::invalid_argument, "engines is 0;", "1 to 64", {.engines = 0}},
         {"engines_65", "null", errc::invalid_argument, "engines is 65;", "1 to 64", {.engines = 65}},
         {"core_below_any", "null", errc::invalid_argument, "core is -2;", "-1 for any", {.core = -2}},

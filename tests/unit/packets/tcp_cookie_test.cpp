@@ -185,10 +185,25 @@ TEST_F(TcpCookie, IsNotTakenWhenNoneWasSentOfLate)
 TEST_F(TcpCookie, RoundsTheSegmentSizeDown)
 {
     EXPECT_EQ(tcp_cookie_mss(tcp_cookie_mss_index(0)), 536u);
-    EXPECT_EQ(tcp_cookie_mss(tcp_cookie_mss_index(1)), 64u);
+    EXPECT_EQ(tcp_cookie_mss(tcp_cookie_mss_index(1)), 48u);
     EXPECT_EQ(tcp_cookie_mss(tcp_cookie_mss_index(1459)), 1440u);
     EXPECT_EQ(tcp_cookie_mss(tcp_cookie_mss_index(1460)), 1460u);
     EXPECT_EQ(tcp_cookie_mss(tcp_cookie_mss_index(65535)), 8940u);
+}
+
+TEST_F(TcpCookie, HonorsAnMssOf48AndCountsALowerOne)
+{
+    flood(8);
+    for (std::uint32_t mss : {48u, 47u}) {
+        in(fmt::format("S 0 mss {}", mss));
+        out("SA 0 ack 1");
+        in("PA 1:101 ack 1 win 3000");
+        id = server.last;
+        EXPECT_EQ(tcp().mss, 48);
+        EXPECT_EQ(counters().low_mss, 48 - mss);
+        ++peer_port;
+        forget();
+    }
 }
 
 TEST_F(TcpCookie, ServesWhenEveryRecordIsInUse)

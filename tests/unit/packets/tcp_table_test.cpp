@@ -47,7 +47,7 @@ TEST_F(TcpTable, TellsPeersOfIpv6AShorterSegment)
 
 TEST_F(TcpTable, NeverSendsLongerSegmentsThanThePathTakesNorSillyOnes)
 {
-    for (const auto& [asked, sent] : std::vector<std::pair<int, int>>{{9000, 1460}, {536, 536}, {1, 64}, {0, 536}}) {
+    for (const auto& [asked, sent] : std::vector<std::pair<int, int>>{{9000, 1460}, {536, 536}, {1, 48}, {0, 536}}) {
         ++peer_port;
         in(asked ? fmt::format("S 0 mss {}", asked) : std::string("S 0"));
         out("SA 0");

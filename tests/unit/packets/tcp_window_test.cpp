@@ -25,6 +25,31 @@ TEST_F(TcpWindow, BeginsWithTenSegmentsAndDoubles)
     nothing();
 }
 
+TEST_F(TcpWindow, SegmentsAreNoLongerThanThePeersMssDownTo48)
+{
+    connect("S 0 win 65535 mss 48");
+    queue(100);
+    out("A 1:49");
+    out("A 49:97");
+    EXPECT_EQ(counters().low_mss, 0u);
+}
+
+TEST_F(TcpWindow, APeerWithALowerMssGetsSegmentsOf48AndIsCounted)
+{
+    connect("S 0 win 65535 mss 47");
+    queue(100);
+    out("A 1:49");
+    out("A 49:97");
+    EXPECT_EQ(counters().low_mss, 1u);
+}
+
+TEST_F(TcpWindow, WithTimestampsSegmentsLeaveRoomForThem)
+{
+    connect("S 0 win 65535 mss 48 ts 500 0");
+    queue(100);
+    out("A 1:37"); // RFC 6691: the MSS includes the options
+}
+
 TEST_F(TcpWindow, GrowsBySegmentsOnlyBeyondTheThreshold)
 {
     connect();

@@ -98,24 +98,38 @@ inline std::string interface_block(bool big = false, const std::string& options 
     return block(big, 1, bytes{big}.u16(link_type).u16(0).u32(snaplen).raw(options).text);
 }
 inline std::string packet(bool big, std::uint32_t interface, std::uint64_t ticks, const std::string& frame,
-                          std::uint32_t captured = ~0u)
+                          std::uint32_t captured = ~0u, std::uint32_t original = 0, const std::string& options = {})
 {
     auto count = static_cast<std::uint32_t>(frame.size());
+    std::string padded = frame;
+    if (!options.empty())
+        padded.resize((frame.size() + 3) / 4 * 4);
     return block(big, 6,
                  bytes{big}
                      .u32(interface)
                      .u32(static_cast<std::uint32_t>(ticks >> 32))
                      .u32(static_cast<std::uint32_t>(ticks))
                      .u32(captured == ~0u ? count : captured)
-                     .u32(count)
-                     .raw(frame)
+                     .u32(original ? original : count)
+                     .raw(padded)
+                     .raw(options)
                      .text);
+}
+/// The flags of a packet that say the length of its FCS.
+inline std::string fcs_flags(bool big, std::uint32_t fcs_bytes)
+{
+    return option(big, 2, bytes{big}.u32(fcs_bytes << 5 | 1).text);
+}
+inline std::string fcslen(bool big, std::uint8_t fcs_bytes)
+{
+    return option(big, 13, std::string(1, static_cast<char>(fcs_bytes)));
 }
 inline std::string simple_packet(bool big, const std::string& frame, std::uint32_t original)
 {
     return block(big, 3, bytes{big}.u32(original).raw(frame).text);
 }
-inline std::string obsolete_packet(bool big, std::uint16_t interface, std::uint64_t ticks, const std::string& frame)
+inline std::string obsolete_packet(bool big, std::uint16_t interface, std::uint64_t ticks, const std::string& frame,
+                                   const std::string& options = {})
 {
     auto count = static_cast<std::uint32_t>(frame.size());
     return block(big, 2,
@@ -127,6 +141,7 @@ inline std::string obsolete_packet(bool big, std::uint16_t interface, std::uint6
                      .u32(count)
                      .u32(count)
                      .raw(frame)
+                     .raw(options)
                      .text);
 }
 
@@ -137,6 +152,7 @@ struct read_frame {
     std::string bytes;
     std::uint32_t original_bytes, interface, link_type;
     bool has_time;
+    std::uint32_t fcs_bytes = 0, fcs_captured = 0;
 };
 struct read_capture {
     std::vector<read_frame> frames;
@@ -149,9 +165,9 @@ inline read_capture read_all(capture_reader& reader)
     read_capture all;
     frame next;
     while (reader.next(next))
-        all.frames.push_back({next.time_ns,
-                              std::string(reinterpret_cast<const char*>(next.bytes.data()), next.bytes.size()),
-                              next.original_bytes, next.interface, next.link_type, next.has_time});
+        all.frames.push_back(
+            {next.time_ns, std::string(reinterpret_cast<const char*>(next.bytes.data()), next.bytes.size()),
+             next.original_bytes, next.interface, next.link_type, next.has_time, next.fcs_bytes, next.fcs_captured});
     all.damaged = reader.damaged();
     all.format = reader.format();
     return all;

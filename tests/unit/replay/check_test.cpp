@@ -44,6 +44,21 @@ TEST_F(Check, SaysWhichTimesSixtyFourBitsDoNotHold)
     EXPECT_EQ(of(section() + interface_block() + packet(false, 0, 1, frame_of(60))).clamped, 0u);
 }
 
+TEST_F(Check, SaysWhichFramesEndWithAnFcs)
+{
+    constexpr std::uint32_t on_wire = 104;
+    verdict seen =
+        of(pcap_header(false, microseconds, 0x24000001) + pcap_record(false, 1, 0, frame_of(1518)) +
+           pcap_record(false, 2, 0, frame_of(101), on_wire) + pcap_record(false, 2, 0, frame_of(50), on_wire));
+    EXPECT_NE(to_text(seen).find("3 with a frame check sequence (FCS)"), std::string::npos) << to_text(seen);
+    EXPECT_NE(to_json({seen}).find("\"with_fcs\": 3"), std::string::npos) << to_json({seen});
+    EXPECT_EQ(seen.bytes, 1518u + 101 + 50); // as in the file, like capinfos
+    EXPECT_EQ(seen.wire_bytes, 1518u + 104 + 104);
+    EXPECT_EQ(seen.longest, 1514u);
+    EXPECT_EQ(seen.cut_frames, 1u); // of the second only the FCS is cut
+    EXPECT_EQ(to_text(of(pcap_header() + pcap_record(false, 1, 0, frame_of(64)))).find("FCS"), std::string::npos);
+}
+
 TEST_F(Check, MentionsTheSnapshotLengthAndTheDate)
 {
     std::string text = to_text(of(pcap_header() + pcap_record(false, 1'700'000'000, 0, frame_of(60), 1500)));

@@ -158,6 +158,27 @@ TEST(LinkType, RadiotapSaysWhetherAnFcsFollows)
     }
 }
 
+TEST(LinkType, RadiotapLosesTheRestOfATruncatedFcs)
+{
+    const octets fcs{0xde, 0xad, 0xbe, 0xef}, header{0, 0, 9, 0, 2, 0, 0, 0, 0x10};
+    const octets frame = c + b + type_ipv4 + ipv4(), data = header + wifi(0x08, 1);
+    const auto on_wire = static_cast<std::uint32_t>(data.size() + fcs.size());
+    for (std::ptrdiff_t kept = 0; kept <= 4; ++kept)
+        EXPECT_EQ(converted(link_type::radiotap, data + octets(fcs.begin(), fcs.begin() + kept), on_wire).bytes, frame)
+            << kept;
+}
+
+TEST(LinkType, RadiotapLosesAnFcsOnceIfTheCaptureTellsOfItToo)
+{
+    const octets data = octets{0, 0, 9, 0, 2, 0, 0, 0, 0x10} + wifi(0x08, 1);
+    frame captured{.bytes = std::as_bytes(std::span<const std::uint8_t>(data)), .fcs_bytes = 4};
+    captured.captured_bytes = captured.original_bytes = static_cast<std::uint32_t>(data.size());
+    captured.link_type = static_cast<std::uint32_t>(link_type::radiotap);
+    ethernet_maker maker;
+    ASSERT_FALSE(maker.convert(captured));
+    EXPECT_EQ(captured.bytes.size(), (c + b + type_ipv4 + ipv4()).size());
+}
+
 TEST(LinkType, RemembersWhatTheCaptureCut)
 {
     made cut = converted(link_type::bsd_loopback, octets{2, 0, 0, 0} + ipv4(), 124);

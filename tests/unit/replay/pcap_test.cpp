@@ -1,6 +1,8 @@
 // Classic pcap files.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "capture_bytes.hpp"
 
 namespace weftio::replay::test {
@@ -48,6 +50,58 @@ TEST_P(Pcap, OfVersion2Point2HasItsLengthsTheOtherWayRound)
     ASSERT_EQ(all.frames.size(), 1u);
     EXPECT_EQ(all.frames[0].bytes.size(), 60u);
     EXPECT_EQ(all.frames[0].original_bytes, 1500u);
+}
+
+/// A frame of `data` bytes x, and as much of an FCS of 4 bytes f as a record of `captured` bytes holds.
+std::string with_fcs(std::size_t data, std::size_t captured)
+{
+    return (frame_of(data) + frame_of(4, 'f')).substr(0, captured);
+}
+
+TEST_P(Pcap, WithFrameCheckSequencesIsReadWithoutThem)
+{
+    constexpr std::uint32_t two_words = 0x24000001;
+    read_capture all =
+        read_all(pcap_header(GetParam(), microseconds, two_words) +
+                 pcap_record(GetParam(), 1, 0, with_fcs(1514, 1518)) + pcap_record(GetParam(), 2, 0, with_fcs(60, 64)));
+    ASSERT_EQ(all.frames.size(), 2u);
+    EXPECT_EQ(all.frames[0].bytes, frame_of(1514));
+    EXPECT_EQ(all.frames[0].original_bytes, 1514u);
+    EXPECT_EQ(all.frames[0].fcs_bytes, 4u);
+    EXPECT_EQ(all.frames[1].bytes, frame_of(60));
+}
+
+TEST_P(Pcap, OfATruncatedFrameHasAPartOfTheFcsOrNone)
+{
+    constexpr std::uint32_t on_wire = 104; // 100 of data
+    for (std::uint32_t captured : {103u, 101u, 100u, 99u, 1u}) {
+        read_capture all = read_all(pcap_header(GetParam(), microseconds, 0x24000001) +
+                                    pcap_record(GetParam(), 1, 0, with_fcs(100, captured), on_wire));
+        ASSERT_EQ(all.frames.size(), 1u);
+        EXPECT_EQ(all.frames[0].bytes, frame_of(std::min(captured, 100u))) << captured;
+        EXPECT_EQ(all.frames[0].original_bytes, 100u);
+        EXPECT_EQ(all.frames[0].fcs_captured, captured > 100 ? captured - 100 : 0) << captured;
+    }
+}
+
+TEST(PcapLinkType, CountsTheFcsInWordsOf16Bits)
+{
+    for (std::uint32_t words : {0u, 1u, 2u, 15u}) {
+        std::string file = pcap_header(false, microseconds, words << 28 | 0x04000001) +
+                           pcap_record(false, 1, 0, frame_of(60)) + pcap_record(false, 1, 0, frame_of(1));
+        read_capture all = read_all(file);
+        ASSERT_EQ(all.frames.size(), 2u);
+        EXPECT_EQ(all.frames[0].bytes.size(), 60 - 2 * words);
+        EXPECT_EQ(all.frames[1].bytes.size(), words == 0 ? 1u : 0u); // shorter than its FCS
+    }
+}
+
+TEST(PcapLinkType, WithoutTheBitThatTheFcsHasALengthHasNone)
+{
+    read_capture all = read_all(pcap_header(false, microseconds, 0x20000001) + pcap_record(false, 1, 0, frame_of(64)));
+    ASSERT_EQ(all.frames.size(), 1u);
+    EXPECT_EQ(all.frames[0].bytes.size(), 64u);
+    EXPECT_EQ(all.frames[0].fcs_bytes, 0u);
 }
 
 TEST(PcapLinkType, LosesTheBitsThatTellOfTheFcs)

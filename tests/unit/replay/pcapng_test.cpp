@@ -72,6 +72,48 @@ TEST_P(Pcapng, OptionsBehindTheEndOfOptionsAreNotRead)
     EXPECT_EQ(all.frames[0].time_ns, 7000);
 }
 
+TEST_P(Pcapng, AnInterfaceSaysHowLongTheFcsIs)
+{
+    std::string whole = frame_of(60) + frame_of(4, 'f');
+    read_capture all =
+        read_all(section(big) + interface_block(big, tsresol(big, 9) + fcslen(big, 4)) + interface_block(big) +
+                 packet(big, 0, 1, whole) + packet(big, 1, 2, whole) + simple_packet(big, whole, 64) +
+                 obsolete_packet(big, 0, 3, whole) + packet(big, 0, 4, whole.substr(0, 62), 62, 64));
+    ASSERT_EQ(all.frames.size(), 5u);
+    for (std::size_t at : {0u, 2u, 3u, 4u}) {
+        EXPECT_EQ(all.frames[at].bytes, frame_of(60)) << at;
+        EXPECT_EQ(all.frames[at].original_bytes, 60u) << at;
+        EXPECT_EQ(all.frames[at].fcs_bytes, 4u) << at;
+    }
+    EXPECT_EQ(all.frames[1].bytes, whole);
+    EXPECT_EQ(all.frames[4].fcs_captured, 2u);
+    EXPECT_EQ(all.frames[0].time_ns, 1);
+}
+
+TEST_P(Pcapng, APacketSaysItForItself)
+{
+    std::string whole = frame_of(61) + "f", two = frame_of(60) + "ff", comment = option(big, 1, "five5");
+    read_capture all = read_all(section(big) + interface_block(big, fcslen(big, 4)) + interface_block(big) +
+                                packet(big, 0, 1, two, ~0u, 0, comment + fcs_flags(big, 2)) +
+                                packet(big, 1, 1, whole, ~0u, 0, fcs_flags(big, 1)) +
+                                packet(big, 0, 1, frame_of(64), ~0u, 0, fcs_flags(big, 0)) +
+                                obsolete_packet(big, 1, 1, frame_of(64), fcs_flags(big, 4)));
+    ASSERT_EQ(all.frames.size(), 4u);
+    EXPECT_EQ(all.frames[0].bytes, frame_of(60));
+    EXPECT_EQ(all.frames[1].bytes, frame_of(61));
+    EXPECT_EQ(all.frames[2].bytes, frame_of(60)); // 0: unknown, so the interface's counts
+    EXPECT_EQ(all.frames[3].bytes, frame_of(60));
+}
+
+TEST_P(Pcapng, OptionsOfAPacketThatRunOverItsEndAreIgnored)
+{
+    std::string overrun = bytes{big}.u16(2).u16(400).text;
+    read_capture all = read_all(section(big) + interface_block(big) + packet(big, 0, 1, frame_of(60), ~0u, 0, overrun));
+    ASSERT_EQ(all.frames.size(), 1u);
+    EXPECT_FALSE(all.damaged);
+    EXPECT_EQ(all.frames[0].bytes, frame_of(60));
+}
+
 TEST(PcapngInterfaces, MayBeMany)
 {
     std::string file = section();

@@ -57,6 +57,25 @@ TEST(Report, AddsUpFiles)
     EXPECT_EQ(made.not_sent(), 6u);
 }
 
+TEST(Report, SaysHowFramesThatAreTooLongCanBeSent)
+{
+    run_report made = report_of(10, 10);
+    made.files[0].frames.skipped[static_cast<std::size_t>(skip_reason::oversize)] = 1;
+    add_up(made);
+    made.mtu = 1500;
+    made.wanted_mtu = 9000;
+    made.port = "iface:eth0";
+    std::string table = to_table(made);
+    EXPECT_NE(table.find("the MTU of the port is 1500, the longest frame needs 9000; raise it with --mtu 9000"),
+              std::string::npos)
+        << table;
+    EXPECT_NE(table.find("--mtu-trunc"), std::string::npos) << table;
+    made.wanted_mtu = 60'000; // of no interface
+    EXPECT_EQ(to_table(made).find("--mtu 60000"), std::string::npos) << to_table(made);
+    made.skipping_is_planned = true;
+    EXPECT_EQ(to_table(made).find("--mtu-trunc"), std::string::npos) << to_table(made);
+}
+
 TEST(Json, QuotesWhatItMust)
 {
     json_writer json;

@@ -71,6 +71,24 @@ TEST(Screen, RemarksOnALongWaitOnce)
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
+TEST(Screen, SaysWhatALongWaitIsFor)
+{
+    auto remark_on = [](wait_for reason) {
+        progress at; // nothing is sent, and the anchor is still to come
+        at.next_ns = 1'700'000'000 * s;
+        at.next_in_ns = 120 * s;
+        at.waits_for = reason;
+        testing::internal::CaptureStderr();
+        screen({}).show(at);
+        return testing::internal::GetCapturedStderr();
+    };
+    EXPECT_EQ(remark_on(wait_for::start), "weftio-replay: the first frame goes in 2 min\n");
+    EXPECT_EQ(remark_on(wait_for::gap),
+              "weftio-replay: the next frame of the capture goes in 2 min; --max-gap 1s shortens such gaps\n");
+    EXPECT_EQ(remark_on(wait_for::rate),
+              "weftio-replay: the next frame goes in 2 min; a larger --pps or --mbps shortens it\n");
+}
+
 TEST(Output, ThatCannotBeWrittenSaysWhy)
 {
     EXPECT_NE(apps::write_file("/dev/full", "text").find("/dev/full: cannot be written (No space left on device)"),

@@ -25,6 +25,7 @@ std::string numbered(std::uint32_t frames, std::uint32_t gap_us)
 struct seen {
     double share = 0;
     std::uint64_t next_in_ns = 0;
+    wait_for waits_for = wait_for::gap; ///< of the longest wait
 };
 
 class Session : public testing::Test {
@@ -34,9 +35,12 @@ class Session : public testing::Test {
         if (options.port.empty())
             options.port = "pcap:tx=" + files.path("out.pcap");
         run_report made = replay_files(options, stop, [this](const progress& at) {
-            if (at.sent >= stop_after || (at.sent > 0 && at.next_in_ns >= stop_before_wait_ns))
+            if (at.sent >= stop_after || (at.sent > 0 && at.next_in_ns >= stop_before_wait_ns) ||
+                at.next_in_ns >= stop_at_wait_ns)
                 stop = true;
             most.share = std::max(most.share, at.share);
+            if (at.next_in_ns > most.next_in_ns)
+                most.waits_for = at.waits_for;
             most.next_in_ns = std::max(most.next_in_ns, at.next_in_ns);
         });
         EXPECT_EQ(made.failure, "");
@@ -46,7 +50,7 @@ class Session : public testing::Test {
 
     scratch files;
     std::atomic<bool> stop{false};
-    std::uint64_t stop_after = ~0ull, stop_before_wait_ns = ~0ull;
+    std::uint64_t stop_after = ~0ull, stop_before_wait_ns = ~0ull, stop_at_wait_ns = ~0ull;
     seen most;
 };
 
@@ -147,6 +151,27 @@ TEST_F(Session, WithoutEndIsAsPlannedWhenStopped)
     }
 }
 
+TEST_F(Session, TellsTheFirstFrameFromAGapAndARate)
+{
+    constexpr std::uint64_t minute_ns = 60'000'000'000;
+    struct reason {
+        feed_options feed;
+        std::uint64_t start_at_ns;
+        wait_for expected;
+    };
+    stop_at_wait_ns = minute_ns; // also before the first frame has gone
+    for (const reason& each : {reason{{}, 0, wait_for::gap}, reason{{}, utc_now_ns() + 5 * minute_ns, wait_for::start},
+                               reason{{.timing = {.by = pace::frames, .per_second = 0.01}}, 0, wait_for::rate}}) {
+        stop = false;
+        most = {};
+        run({.files = {files.write("a", numbered(3, 120'000'000))},
+             .feed = each.feed,
+             .start_at_ns = each.start_at_ns});
+        EXPECT_GE(most.next_in_ns, minute_ns);
+        EXPECT_EQ(most.waits_for, each.expected);
+    }
+}
+
 TEST_F(Session, SendsWhatIsReadableOfADamagedFile)
 {
     run_report made = run({.files = {files.write("a", numbered(10, 10) + "torn"), files.write("b", numbered(20, 10))}});
@@ -165,6 +190,33 @@ TEST_F(Session, CountsWhatItSkips)
     EXPECT_EQ(made.total.frames.skipped[static_cast<std::size_t>(skip_reason::runt)], 1u);
     EXPECT_EQ(made.total.frames.skipped[static_cast<std::size_t>(skip_reason::oversize)], 1u);
     EXPECT_EQ(made.result(), outcome::not_sent);
+}
+
+TEST_F(Session, WritesFramesUpToTheSnapshotLengthIntoACapture)
+{
+    const std::vector<std::size_t> lengths{1515, 9014, 16'385, 65'450, 65'527, 65'535};
+    std::string file = pcap_header();
+    for (std::size_t bytes : lengths)
+        file += pcap_record(false, 1, 0, frame_of(bytes));
+    for (bool preload : {false, true}) {
+        stop = false;
+        run_report made = run({.files = {files.write("a", file)}, .feed = {.preload = preload}});
+        EXPECT_EQ(made.total.frames.skipped[static_cast<std::size_t>(skip_reason::oversize)], 1u);
+        EXPECT_EQ(made.mtu, 65'513u);
+        EXPECT_EQ(made.wanted_mtu, 65'535u - 14);
+        ASSERT_EQ(sent().frames.size(), lengths.size() - 1);
+        for (std::size_t at = 0; at + 1 < lengths.size(); ++at)
+            EXPECT_EQ(sent().frames[at].bytes, frame_of(lengths[at]));
+    }
+}
+
+TEST_F(Session, IntoACaptureHasTheMtuThatIsGiven)
+{
+    std::string file =
+        pcap_header() + pcap_record(false, 1, 0, frame_of(9014)) + pcap_record(false, 1, 0, frame_of(9015));
+    run_report made = run({.files = {files.write("a", file)}, .mtu = 9000});
+    EXPECT_EQ(made.total.frames.sent, 1u);
+    EXPECT_EQ(made.wanted_mtu, 9001u);
 }
 
 TEST_F(Session, CountsWhatTheCaptureCut)

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include <unistd.h>
 
@@ -71,8 +72,8 @@ bytes padded(bytes frame)
 /// Puts frames into buffers and sends them.
 class frame_sender {
  public:
-    frame_sender(const port& port, const device& device)
-        : queue(port, device, {.entries = 64}), buffers(port, device, {.count = 64, .buffer_bytes = 2048})
+    frame_sender(const port& port, const device& device, std::uint32_t buffer_bytes = 2048)
+        : queue(port, device, {.entries = 64}), buffers(port, device, {.count = 64, .buffer_bytes = buffer_bytes})
     {}
     void send(const bytes& frame, std::uint32_t flags)
     {
@@ -159,6 +160,31 @@ std::optional<std::string> output_of(const std::string& command)
     while (pipe && std::fgets(line, sizeof line, pipe))
         output += line;
     return pipe && pclose(pipe) == 0 ? std::optional(output) : std::nullopt;
+}
+
+/// A frame with checksums is copied: its mbuf must hold the longest frame, which needs all of its 16 bits.
+TEST(SendChecksumsInACapture, AreThoseOfTheLongestFrame)
+{
+    constexpr std::uint16_t most_mtu = 65'513;
+    const bytes frame =
+        ethernet({{0x88a8, 7}, {0x8100, 8}}, 0x0800, frames::ipv4({}, frames::udp(9, 10, most_mtu - 20 - 8)));
+    ASSERT_EQ(frame.size(), 65'535u);
+    const auto file = std::filesystem::temp_directory_path() / fmt::format("weftio-longest-{}.pcap", getpid());
+    {
+        device cpu = device::open("cpu");
+        port capture = port::open("pcap:tx=" + file.string(), {.mode = engine_mode::inline_worker, .mtu = most_mtu});
+        EXPECT_EQ(capture.mtu(), most_mtu);
+        frame_sender sender(capture, cpu, 65'536);
+        for (int copy = 0; copy < 300; ++copy) // more than there are mbufs
+            sender.send(spoiled(frame, true, true), both);
+        EXPECT_EQ(sender.queue.counters().sent, 300u);
+    }
+    EXPECT_EQ(std::filesystem::file_size(file), 24 + 300 * (16 + frame.size()));
+    std::ifstream written(file, std::ios::binary);
+    bytes first(frame.size());
+    written.seekg(24 + 16).read(reinterpret_cast<char*>(first.data()), static_cast<std::streamsize>(first.size()));
+    EXPECT_EQ(first, frame);
+    std::filesystem::remove(file);
 }
 
 TEST(SendChecksumsInACapture, AreGoodForTshark)

@@ -16,7 +16,7 @@ enum {
     TCP_LIST_TIME_WAIT = 4097, /**< oldest first */
     TCP_LISTS = 4098,
     TCP_CHAIN_LIMIT = 64, /**< connections of one bucket; the next one is treated as if the table were full */
-    TCP_LOWEST_MSS = 64,  /**< what a peer asks for below that is taken for this */
+    TCP_LOWEST_MSS = 48,  /**< a peer that announces less gets segments of this, as Linux does (tcp_min_snd_mss) */
     TCP_NONE = 0          /**< no connection; the others are numbered from 1 */
 };
 
@@ -88,6 +88,7 @@ struct tcp_counters {
     weftio_u64 syn_expired;                    /**< half-open connections that got no answer */
     weftio_u64 cookies_sent, cookies_failed;
     weftio_u64 table_full; /**< a connection was not made: no record left */
+    weftio_u64 low_mss;    /**< SYNs of peers that announce less than TCP_LOWEST_MSS */
     weftio_u64 time_wait_reused, time_wait_evicted;
     weftio_u64 resets_sent;    /**< RST of any kind */
     weftio_u64 refused;        /**< part of resets_sent: SYN to a port where nothing listens */

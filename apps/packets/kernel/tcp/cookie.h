@@ -108,7 +108,7 @@ enum { TCP_COOKIE_PERIOD_SHIFT = 16, TCP_COOKIE_NO_SCALE = 15 };
 /** The sizes that three bits name. */
 WEFTIO_FN weftio_u32 tcp_cookie_mss(weftio_u32 index)
 {
-    return index == 0   ? 64
+    return index == 0   ? TCP_LOWEST_MSS
            : index == 1 ? 536
            : index == 2 ? 1220
            : index == 3 ? 1360

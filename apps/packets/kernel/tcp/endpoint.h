@@ -112,6 +112,7 @@ WEFTIO_FN void tcp_listen(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, const str
     WEFTIO_GLOBAL struct tcp_connection* made;
     weftio_u32 ports = tcp_ports(received), initial, steps;
 
+    endpoint->counters.low_mss += received->mss != 0 && received->mss < TCP_LOWEST_MSS;
     tcp_find(endpoint, addresses, ports, &steps);
     if (endpoint->half_open < endpoint->settings->half_open_limit && steps < TCP_CHAIN_LIMIT)
         result->connection = tcp_make(endpoint, addresses, ports);

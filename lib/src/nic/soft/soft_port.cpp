@@ -284,10 +284,11 @@ void soft_port::let_go_of_host(frame_memory_list memory) noexcept
 
 std::shared_ptr<backend> open_soft_port(std::string_view spec, const port_options& options)
 {
-    if (options.mtu != 0 && (options.mtu < dpdk::least_mtu || options.mtu > dpdk::most_mtu))
+    if (const unsigned most = dpdk::most_mtu_of(spec);
+        options.mtu != 0 && (options.mtu < dpdk::least_mtu || options.mtu > most))
         throw error(errc::invalid_argument,
                     fmt::format("weftio: port {}: mtu is {}; set {} to {}, or 0 for the driver's own", spec,
-                                options.mtu, dpdk::least_mtu, dpdk::most_mtu));
+                                options.mtu, dpdk::least_mtu, most));
     return core::make_shared_here<soft_port>(std::string(spec),
                                              dpdk::parse_port_spec(spec, options.engines, options.mtu), options);
 }

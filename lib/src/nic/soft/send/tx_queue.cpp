@@ -273,6 +273,8 @@ rte_mbuf* tx_queue::new_copy()
     if (pacing_.holding() && !may_wait(rte_mempool_avail_count(port_queue_.copies), port_queue_.copies->size))
         return nullptr;
     rte_mbuf* mbuf = rte_pktmbuf_alloc(port_queue_.copies);
+    if (mbuf && port_queue_.file) // no driver needs the headroom, and a frame may be as long as the mbuf
+        mbuf->data_off = 0;
     waiting_copies_ += mbuf && pacing_.holding();
     return mbuf;
 }
