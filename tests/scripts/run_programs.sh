@@ -22,6 +22,10 @@ case ${2:-} in
     ;;
 root)
     ip link set lo up || skip "programs under weftio-run: no loopback: install iproute2"
+    # The build and this script stay in sight, also where the checkout is below one of the folders that are empty here.
+    mount -t tmpfs -o mode=755 none /mnt && mkdir /mnt/build /mnt/tests && mount --rbind "$build" /mnt/build &&
+        mount --rbind "$(dirname "$script")/.." /mnt/tests && cd / || exit 1
+    build=/mnt/build run=/mnt/build/apps/weftio-run script=/mnt/tests/scripts/run_programs.sh
     for folder in /tmp /dev/shm; do
         mount -t tmpfs -o mode=1777 none $folder || exit 1
     done
@@ -29,7 +33,10 @@ root)
         [ ! -d "$folder" ] || mount -t tmpfs -o mode=000 none "$folder" || exit 1
     done
     cd /tmp || exit 1
-    [ "$(awk '{ print $3 }' /proc/self/uid_map)" = 1 ] && exec bash "$script" "$build" nobody # no other user is here
+    if [ "$(awk '{ print $3 }' /proc/self/uid_map)" = 1 ]; then # no other user is here, and EAL takes this one for root
+        mount -t tmpfs none /run || exit 1
+        exec bash "$script" "$build" nobody
+    fi
     setpriv --reuid=nobody --clear-groups test -x "$run" || exec bash "$script" "$build" nobody
     exec setpriv --reuid=nobody --regid=nogroup --clear-groups --no-new-privs env HOME=/tmp bash "$script" "$build" nobody
     ;;
