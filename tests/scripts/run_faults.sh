@@ -50,9 +50,9 @@ other=''
 check "an address that another process had" uverbs0 "$("$run" --wire "$wire" --address 10.9.9.9 -- ls /dev/infiniband 2>&1)"
 
 # A full /dev/shm.
-full="mount -t tmpfs -o size=1500k tmpfs /dev/shm && exec $run --wire $wire -- ls /dev/infiniband"
+full='mount --rbind "$0" /mnt && mount -t tmpfs -o size=1500k tmpfs /dev/shm && exec /mnt/apps/weftio-run --wire "$1" -- ls /dev/infiniband'
 if unshare -rm true 2>/dev/null; then
-    unshare -rm sh -c "$full" >"$work/out" 2>"$work/words"
+    unshare -rm sh -c "$full" "$build" "$wire" >"$work/out" 2>"$work/words"
     check "a full /dev/shm: no devices" "" "$(cat "$work/out")"
     check_has "a full /dev/shm: sentence" "port wire:$wire: /dev/shm has no space for 1024 KiB (No space left on device); remove files there" \
         "$(cat "$work/words")"
