@@ -14,6 +14,9 @@ cmake --install "$build" --component cufile --prefix "$work/prefix" >"$work/inst
 library=$(find "$work/prefix" -name libcufile.so.0)
 check "what is installed" "include/cufile.h libcufile.so libcufile.so.0" \
     "$(cd "$work/prefix" && find . -name '*.h' -o -name '*.so' -o -name '*.so.0' | sed -E 's@^\./@@; s@^lib.*/@@' | sort | tr '\n' ' ' | sed 's/ $//')"
+check "lib64 has the library, too" yes "$([ "$work/prefix/lib64/libcufile.so" -ef "$library" ] && echo yes)"
+cmake --install "$build" --component cufile --prefix "$work/prefix" >"$work/install.txt" 2>&1
+check "it is installed again" 0 $?
 check "its name" libcufile.so.0 "$(readelf -d "$library" | sed -nE 's/.*\(SONAME\).*\[(.*)\]/\1/p')"
 check "it needs nothing but the C library and io_uring's" "" \
     "$(readelf -d "$library" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p' | grep -vE '^(libc|libm|ld-linux-[a-z0-9-]+|liburing)\.so\.[0-9]+$')"
