@@ -109,7 +109,7 @@ std::string to_string(const rdma_dump& dump)
                    dump.expected_psn, dump.msn, dump.answers_waiting, dump.receives_posted);
     for (const rdma_refused& each : dump.refused_by)
         fmt::format_to(to, "\n    {} refused: {}", each.count, explain(each.reason));
-    fmt::format_to(to, "\n  {} turns; last error: {}", dump.turns,
+    fmt::format_to(to, "\n  {} turns of engine {}; last error: {}", dump.turns, dump.engine,
                    dump.last_error.empty() ? "none" : dump.last_error.c_str());
     return text;
 }

@@ -54,11 +54,17 @@ void requester::take_acknowledge(const roce_headers& headers, std::uint64_t now)
 bool requester::acknowledge_to(std::uint32_t psn, std::uint64_t now)
 {
     const std::uint32_t before = acknowledged_;
-    while (!failed_ && acknowledged_ != psn && !messages_.empty() && !messages_.oldest().wants_result()) {
-        const message& oldest = messages_.oldest();
-        acknowledged_ = offset_in(oldest, psn) >= oldest.packets ? psn_add(oldest.first_psn, oldest.packets) : psn;
+    std::uint32_t number = messages_.first();
+    while (number != messages_.end() && !messages_.at(number).wants_result() &&
+           offset_in(messages_.at(number), psn) >= messages_.at(number).packets)
+        ++number;
+    const bool stops = number != messages_.end() && messages_.at(number).wants_result();
+    if (!stops)
+        acknowledged_ = psn;
+    else if (number != messages_.first())
+        acknowledged_ = messages_.at(number).first_psn;
+    if (acknowledged_ != before)
         retire();
-    }
     if (acknowledged_ != before && !failed_)
         patience_.progress((acknowledged_ - before) & psn_mask, in_flight() != 0, now);
     return acknowledged_ == psn;

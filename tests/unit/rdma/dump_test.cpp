@@ -48,6 +48,7 @@ TEST_F(RdmaDump, OfAQueuePairThatIsNotConnectedIsEmpty)
     EXPECT_FALSE(dump.connected);
     EXPECT_EQ(dump.last_error, "");
     EXPECT_THAT(to_string(dump), HasSubstr(": INIT, not connected\n"));
+    EXPECT_THAT(to_string(dump), HasSubstr(" turns of engine 0; last error: none"));
 }
 
 TEST_F(RdmaDump, SaysWhoThePeerIs)

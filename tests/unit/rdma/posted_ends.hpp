@@ -346,9 +346,11 @@ class foreign_ends : public public_ends {
     }
     void connect()
     {
-        const rdma_address addresses[]{pairs_[0]->address(), pairs_[1]->address()};
-        for (unsigned end = 0; end < 2; ++end)
-            pairs_[end]->connect(addresses[1 - end]);
+        for (unsigned end = 0; end < 2; ++end) {
+            pairs_[end]->modify(rdma_state::init, init_attributes());
+            pairs_[end]->modify(rdma_state::ready_to_receive, receive_attributes(pairs_[1 - end]->address().peer()));
+            pairs_[end]->modify(rdma_state::ready_to_send, send_attributes(rdma_service::reliable));
+        }
     }
 
     const foreign_shape shape_;

@@ -1,6 +1,4 @@
 // What is refused: by the own side, by the peer, by the port. Nothing is written then.
-#include <chrono>
-#include <functional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -8,9 +6,7 @@
 #include <sys/mman.h>
 
 #include "core/refusal.hpp"
-#include "net/checksum.hpp"
 #include "two_ends.hpp"
-#include "weftio/error.hpp"
 
 namespace weftio::test {
 
@@ -481,109 +477,6 @@ TEST_F(RdmaRefusal, OfAPeerThatIsNeverReady)
     expect_failure(WEFTIO_SYNDROME_NOT_READY_EXCEEDED);
     EXPECT_EQ(b.nic().counters().not_ready, 3u);
     EXPECT_EQ(a.nic().counters().rnr_nak_retry_err, 1u);
-}
-
-TEST_F(RdmaRefusal, OfPacketsThatAreNotForAQueuePair)
-{
-    ends.connect();
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
-    a.push();
-    ends.at(0).turn();
-    const std::vector<std::vector<std::uint8_t>> sent = ends.ports.take(1);
-    ASSERT_EQ(sent.size(), 1u);
-    const auto with = [&](std::size_t at, std::uint8_t change, bool sum) {
-        std::vector<std::uint8_t> frame = sent[0];
-        frame[at] ^= change;
-        net::fill_checksums(frame, true, false);
-        if (sum)
-            net::store_icrc(&frame[frame.size() - 4], net::icrc_of(std::span(frame).subspan(14, frame.size() - 18)));
-        ends.ports.send_to(1, frame);
-    };
-    constexpr std::size_t bth = 14 + 20 + 8, source = 14 + 12;
-    with(sent[0].size() - 5, 1, false); // a byte of the payload
-    with(bth + 7, 0x40, true);          // the queue's number
-    with(source + 3, 0x40, true);       // from a stranger
-    with(bth + 1, 0x0f, true);          // an unknown version
-    ends.run();
-    const nic::soft::rdma_unit& unit = ends.unit(1);
-    EXPECT_EQ(unit.arrivals().rx_icrc_encapsulated.value(), 1u);
-    EXPECT_EQ(unit.arrivals().for_nobody.value(), 1u);
-    EXPECT_EQ(unit.arrivals().not_from_peer.value(), 1u);
-    EXPECT_EQ(unit.arrivals().malformed.value(), 1u);
-    EXPECT_EQ(b.nic().counters().requests, 0u);
-    a.nic().stop_sending();
-}
-
-TEST_F(RdmaRefusal, LeavesOtherPacketsToTheRulesOfThePort)
-{
-    ends.connect();
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
-    a.push();
-    ends.at(0).turn();
-    std::vector<std::uint8_t> frame = ends.ports.take(1).at(0);
-    eth_rxq in(ends.at(1), ends.cpu, {.packets = 64});
-    const flow all(ends.at(1), {}, flow_action::to(in));
-    std::vector<std::uint8_t> to_another = frame, to_another_port = frame;
-    to_another[14 + 19] = 99;
-    to_another_port[14 + 20 + 3] ^= 1;
-    ends.ports.send_to(1, to_another);
-    ends.ports.send_to(1, to_another_port);
-    ends.run();
-    EXPECT_EQ(in.counters().delivered, 2u);
-    EXPECT_EQ(ends.unit(1).arrivals().claimed.value(), 0u);
-    b.close();
-    ends.queues[1].reset();
-    ends.ports.send_to(1, frame);
-    ends.run();
-    EXPECT_EQ(in.counters().delivered, 3u) << "nobody claims it any more";
-    a.nic().stop_sending();
-}
-
-TEST_F(RdmaRefusal, TakesNothingFromTheDriverOnceAllAreClosed)
-{
-    ends.connect();
-    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 8)});
-    a.push();
-    ends.at(0).turn();
-    a.nic().stop_sending();
-    ends.queues[1].reset();
-    ends.at(1).turn();
-    EXPECT_EQ(ends.ports.take(1).size(), 1u) << "no rule is installed";
-}
-
-TEST(RdmaPort, LetsNumbersRest)
-{
-    const port wire = port::open("loopback", {.mode = engine_mode::inline_worker});
-    std::uint32_t before = fake_pair(wire).number();
-    const fake_pair kept(wire);
-    EXPECT_EQ(kept.number(), before + 1);
-    before = kept.number();
-    using nic::soft::roce_directory;
-    constexpr std::uint32_t first = roce_directory::least_number, last = first + roce_directory::numbers - 1;
-    for (std::uint32_t made = 0; made < last; ++made) {
-        const std::uint32_t number = fake_pair(wire).number();
-        ASSERT_NE(number, kept.number());
-        ASSERT_TRUE(number == before + 1 || (number > before && number == kept.number() + 1) ||
-                    (before == last && number == first))
-            << number << " after " << before;
-        before = number;
-    }
-}
-
-TEST(RdmaPort, RefusesWhatItCannotDo)
-{
-    const device cpu = device::open("cpu");
-    const auto refused = [](const std::function<void()>& what, errc code, const char* words) {
-        try {
-            what();
-            ADD_FAILURE() << "not refused: " << words;
-        } catch (const error& refusal) {
-            EXPECT_EQ(refusal.code(), code);
-            EXPECT_THAT(refusal.what(), testing::HasSubstr(words));
-        }
-    };
-    const port capture = port::open("pcap:builtin");
-    refused([&] { fake_pair pair(capture); }, errc::not_supported, "cannot send");
 }
 
 } // namespace weftio::test

@@ -27,6 +27,7 @@ class posted_receives {
     void give_back() noexcept { --taken_; }
     /// Starts again with another ring, at entry 0.
     void restart(const rdma_rx_ring& ring) noexcept;
+    const rdma_rx_ring& ring() const noexcept { return ring_; }
     /// Entries that the doorbell record has posted and that are not taken yet, at most the depth of the ring.
     std::uint32_t waiting() const noexcept;
     /// Whether the doorbell record has posted more entries than the ring holds. Nothing more is taken until restart().

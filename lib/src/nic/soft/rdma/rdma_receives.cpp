@@ -26,21 +26,21 @@ std::uint32_t opcode_of(const roce::receive_completion& completion) noexcept
 
 roce::taken rdma_receives::take()
 {
-    const roce::taken found = ring_.take(current_);
+    const roce::taken found = posted_.take(current_);
     if (found == roce::taken::refused)
         failure_ = refusal::wrong_doorbell;
     if (found != roce::taken::entry || may_complete())
         return found;
-    ring_.give_back();
+    posted_.give_back();
     return roce::taken::none;
 }
 
 /// Reserves a completion queue entry for the current receive entry. Without one, the receive entry is not ready.
 bool rdma_receives::may_complete() noexcept
 {
-    if (to_.target.ring && !silent_)
-        has_reservation_ = to_.target.ring->reserve();
-    return !to_.target.ring || silent_ || has_reservation_;
+    if (target() && !silent_)
+        has_reservation_ = target()->reserve();
+    return !target() || silent_ || has_reservation_;
 }
 
 refusal rdma_receives::deliver(std::uint32_t offset, std::span<const std::uint8_t> bytes)
@@ -50,9 +50,9 @@ refusal rdma_receives::deliver(std::uint32_t offset, std::span<const std::uint8_
 
 void rdma_receives::give_back()
 {
-    ring_.give_back();
+    posted_.give_back();
     if (std::exchange(has_reservation_, false))
-        to_.target.ring->release();
+        target()->release();
 }
 
 void rdma_receives::complete(const roce::receive_completion& completion)
@@ -73,7 +73,7 @@ void rdma_receives::publish(const roce::receive_completion& completion, std::uin
 {
     const bool good = completion.result == refusal::none;
     const soft::completion report{.queue = queue_,
-                                  .user_index = to_.target.user_index,
+                                  .user_index = posted_.ring().target.user_index,
                                   .opcode = opcode_of(completion),
                                   .index = current_.index,
                                   .bytes = completion.bytes,
@@ -81,22 +81,23 @@ void rdma_receives::publish(const roce::receive_completion& completion, std::uin
                                   .solicited = completion.solicited && good,
                                   .reason = completion.result,
                                   .time_ns = now_ns};
-    if (to_.target.ring) {
+    if (target()) {
         if (std::exchange(has_reservation_, false))
-            to_.target.ring->release();
-        if (!silent_ && to_.target.ring->has_room())
-            to_.target.ring->put(report);
+            target()->release();
+        if (!silent_ && target()->has_room())
+            target()->put(report);
         return;
     }
-    weftio_cqe& cqe = to_.completions[current_.index & (to_.depth - 1)];
-    const std::uint32_t publication = write_completion(cqe, report, current_.index / to_.depth);
+    const rdma_rx_ring& ring = posted_.ring();
+    weftio_cqe& cqe = ring.completions[current_.index & (ring.depth - 1)];
+    const std::uint32_t publication = write_completion(cqe, report, current_.index / ring.depth);
     // Release: a kernel that sees this may read what arrived.
     weftio_store_release_sys_u32(&cqe.publication, publication);
 }
 
 bool rdma_receives::overran() const noexcept
 {
-    return to_.target.ring && to_.target.ring->overrun();
+    return target() && target()->overrun();
 }
 
 std::uint32_t rdma_receives::flush()
@@ -109,8 +110,7 @@ std::uint32_t rdma_receives::flush()
 
 void rdma_receives::restart(const rdma_rx_ring& ring) noexcept
 {
-    ring_.restart(ring);
-    to_ = ring;
+    posted_.restart(ring);
     failure_ = refusal::none;
     failed_entry_.reset();
     silent_ = false;

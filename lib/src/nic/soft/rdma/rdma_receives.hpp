@@ -19,7 +19,7 @@ class rdma_receives final : public roce::receive_entries {
  public:
     /// @param keys  of the NIC; must outlive this
     rdma_receives(const rdma_rx_ring& ring, std::uint32_t queue, const keys::nic_keys& keys, protection_domain domain)
-        : ring_(ring), to_(ring), queue_(queue), keys_(keys, domain)
+        : posted_(ring), queue_(queue), keys_(keys, domain)
     {}
 
     roce::taken take() override;
@@ -35,11 +35,11 @@ class rdma_receives final : public roce::receive_entries {
     void be_silent() noexcept { silent_ = true; }
     /// Whether its completion queue has overrun.
     bool overran() const noexcept;
-    const posted_receives& ring() const noexcept { return ring_; }
+    const posted_receives& posted() const noexcept { return posted_; }
     /// Why an entry or the doorbell record has failed; none: neither has.
     refusal failure() const noexcept { return failure_; }
     /// Whether the doorbell record has posted more entries than the ring holds.
-    bool record_refused() const noexcept { return ring_.record_refused(); }
+    bool record_refused() const noexcept { return posted_.record_refused(); }
     /// Index of the entry that has failed, if one has.
     std::optional<std::uint32_t> failed_entry() const noexcept { return failed_entry_; }
 
@@ -49,10 +49,11 @@ class rdma_receives final : public roce::receive_entries {
  private:
     void publish(const roce::receive_completion& completion, std::uint64_t now_ns);
     bool may_complete() noexcept;
+    /// The completion queue; nullptr: entries complete in memory of the ring.
+    completion_ring* target() const noexcept { return posted_.ring().target.ring; }
 
-    posted_receives ring_;
+    posted_receives posted_;
     receive_entry current_{};
-    rdma_rx_ring to_; ///< where entries complete
     const std::uint32_t queue_;
     const keys::queue_keys keys_;
     refusal failure_ = refusal::none;

@@ -37,11 +37,6 @@ void roce_directory::erase(std::uint32_t number) noexcept
     note_addresses();
 }
 
-unsigned roce_directory::engine_of(const rdma_unit& unit) const noexcept
-{
-    return static_cast<unsigned>(std::find(units_.begin(), units_.end(), &unit) - units_.begin());
-}
-
 unsigned roce_directory::emptiest() const noexcept
 {
     auto fewer = [](const rdma_unit* a, const rdma_unit* b) { return a->in_use() < b->in_use(); };

@@ -77,8 +77,6 @@ class roce_directory {
 
     /// The units of the port's engines, by number of the engine. Each adds itself.
     void add_unit(rdma_unit& unit) { units_.push_back(&unit); }
-    /// The engine of the unit.
-    unsigned engine_of(const rdma_unit& unit) const noexcept;
     /// The engine with the fewest queue pairs; among equals, the one with the lowest number.
     unsigned emptiest() const noexcept;
 
