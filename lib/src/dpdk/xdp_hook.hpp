@@ -22,7 +22,8 @@ class xdp_hook {
     /// @param all_queues  how many receive queues the interface may have, since the port receives from all of them; a
     ///                    program of libxdp's that was there before then serves nobody else. 0: the port has queues
     ///                    that its user has chosen
-    /// Throws weftio::error errc::device_error without the sockets on which Linux is asked: the program could not be detached.
+    /// Throws weftio::error errc::device_error without the sockets on which Linux is asked: the program could not be
+    /// detached.
     xdp_hook(const std::string& interface, unsigned all_queues);
     xdp_hook(const xdp_hook&) = delete;
     xdp_hook& operator=(const xdp_hook&) = delete;
