@@ -1,4 +1,5 @@
 // Which packets a port takes for its queue pairs, and which numbers they have.
+#include <array>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -13,12 +14,20 @@ namespace {
 
 class RdmaPort : public testing::Test {
  protected:
-    void SetUp() override { before = ends.memory(1).copy(); }
+    void SetUp() override
+    {
+        for (unsigned end = 0; end < 2; ++end)
+            before[end] = ends.memory(end).copy();
+    }
+    /// Nothing was written at either end, and every entry counts once.
     void TearDown() override
     {
-        EXPECT_EQ(ends.memory(1).copy(), before);
-        for (unsigned end = 0; end < 2; ++end)
+        for (unsigned end = 0; end < 2; ++end) {
+            EXPECT_EQ(ends.memory(end).copy(), before[end]);
+            if (ends.queues[end])
+                expect_conserved(ends.queue(end).nic().counters());
             expect_conserved(ends.unit(end));
+        }
     }
     /// The packet is on the way to the second end.
     void send_a_write()
@@ -31,7 +40,7 @@ class RdmaPort : public testing::Test {
 
     two_ends ends{false};
     fake_pair &a = ends.queue(0), &b = ends.queue(1);
-    std::vector<std::uint8_t> before;
+    std::array<std::vector<std::uint8_t>, 2> before;
 };
 
 } // namespace
