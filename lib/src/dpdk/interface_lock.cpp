@@ -44,13 +44,15 @@ interface_lock::interface_lock(std::string_view spec, const std::string& interfa
         reason = errno;
         return socket_ >= 0 || reason != EADDRINUSE;
     });
-    if (socket_ < 0)
-        throw error(
-            errc::in_use,
-            fmt::format(
-                "weftio: port {}: interface {} is already open in a Weftio port ({}); close that port first, or "
-                "name another interface",
-                spec, interface, std::strerror(reason)));
+    if (socket_ >= 0)
+        return;
+    if (reason == EADDRINUSE)
+        throw error(errc::in_use, fmt::format("weftio: port {}: interface {} is already open in a Weftio port; close "
+                                              "that port first, or name another interface",
+                                              spec, interface));
+    throw error(errc::device_error, fmt::format("weftio: port {}: interface {} cannot be claimed, for want of a socket "
+                                                "({}); raise the limit on open descriptors (ulimit -n)",
+                                                spec, interface, std::strerror(reason)));
 }
 
 interface_lock& interface_lock::operator=(interface_lock&& other) noexcept

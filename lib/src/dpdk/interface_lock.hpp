@@ -11,7 +11,8 @@ namespace weftio::dpdk {
 class interface_lock {
  public:
     interface_lock() = default;
-    /// Blocks for up to half a second while another port has the interface. Throws weftio::error errc::in_use.
+    /// Blocks for up to half a second while another port has the interface. Throws weftio::error errc::in_use, or
+    /// errc::device_error without a socket.
     interface_lock(std::string_view spec, const std::string& interface);
     interface_lock(interface_lock&& other) noexcept : socket_(other.socket_) { other.socket_ = -1; }
     interface_lock& operator=(interface_lock&& other) noexcept;

@@ -113,11 +113,10 @@ xdp_hook::xdp_hook(const std::string& interface, unsigned all_queues)
 {
     for (const int problem : {requests_.problem(), notifications_.problem(), channels_.problem()})
         if (problem != 0)
-            throw error(
-                errc::device_error,
-                fmt::format("weftio: interface {}: no netlink socket for it ({}), so its XDP program could "
-                            "neither be detached nor watched; free the resource, or use net_af_packet_0,iface={}",
-                            interface_, std::strerror(problem), interface_));
+            throw error(errc::device_error,
+                        fmt::format("weftio: interface {}: no netlink socket for it ({}), so its XDP program could "
+                                    "neither be detached nor watched; raise the limit on open descriptors (ulimit -n)",
+                                    interface_, std::strerror(problem)));
 }
 
 xdp_hook::~xdp_hook()

@@ -25,6 +25,7 @@ void live_with_it(const std::function<void()>& life)
     } catch (const error& refused) {
         std::string_view text = refused.what();
         EXPECT_TRUE(text.starts_with("weftio: ") && text.size() > 40) << text;
+        EXPECT_EQ(text.find("already open"), text.npos) << "no other port has it: " << text;
     } catch (const std::bad_alloc&) {
     } catch (const std::exception& other) {
         ADD_FAILURE() << "not an error of the library's: " << other.what();
