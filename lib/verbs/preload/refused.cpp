@@ -43,18 +43,16 @@ void report_refused_file(const char* name) noexcept
     errno = error;
 }
 
+/// libibverbs asks before it opens a device: its report waits until there is an engine. For another caller's report the
+/// engine is started.
 void report_refused_netlink() noexcept
 {
     const int error = errno;
-    if (borrows_memory()) {
-    } else if (!is_loaded("libibverbs.so.1")) {
-        if (tree() != nullptr)
-            report(netlink, false);
-    } else if (engine_here() != nullptr) {
-        report(netlink, true);
-    } else {
+    const bool lives_alone = !borrows_memory(), probes = lives_alone && is_loaded("libibverbs.so.1");
+    if (probes && engine_here() == nullptr)
         waits.store(true, std::memory_order_relaxed);
-    }
+    else if (probes || (lives_alone && tree() != nullptr))
+        report(netlink, probes);
     errno = error;
 }
 
