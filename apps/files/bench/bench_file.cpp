@@ -120,14 +120,14 @@ void bench_file::measure(const bench_options& options)
 
 void bench_file::require_room(const bench_options& options) const
 {
-    const bool made_so_far = descriptor_ >= 0;
+    const bool is_there = descriptor_ >= 0; // else it is about to be made
     for (const std::uint64_t size : options.sizes)
         if (size > bytes_ / options.workers)
             throw error(
                 errc::invalid_argument,
                 fmt::format("weftio-files: {}: {} workers with operations of {} bytes each exceed its {} bytes; "
                             "give a smaller --size, fewer --workers or a larger {}",
-                            path_, options.workers, size, bytes_, made_so_far ? "file" : "--file-size"));
+                            path_, options.workers, size, bytes_, is_there ? "file" : "--file-size"));
 }
 
 void bench_file::let_go() noexcept
