@@ -1,4 +1,4 @@
-// A queue of a DPDK port, as a send queue uses it.
+// A queue of a DPDK port: the way out, and the way in.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class packet_ring;
 class shared_wire;
 class xdp_hook;
 
-/// What a unit that sends needs to know of the port queue that it sends through.
+/// What a unit that sends or receives needs to know of its port queue.
 struct port_queue {
     /// Gives frames to the driver, or to the capture file: the one way out of a port. Never blocks. Returns how many it
     /// took, from the first one on; those are the driver's. Only the engine of the port queue calls it.

@@ -1,4 +1,4 @@
-// What both ends of a connection agree on, as the transport needs it.
+// The attributes of one end of a connection, as the transport needs them.
 #pragma once
 
 #include <cstdint>

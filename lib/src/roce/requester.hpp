@@ -45,7 +45,7 @@ class requester {
     std::uint32_t next_psn() const noexcept { return sent_; }
 
     bool failed() const noexcept { return failed_; }
-    /// Whether everything committed has been sent, and at most 4 sequence numbers have no answer yet.
+    /// Whether all messages that were read have been sent, and at most 4 sequence numbers have no answer yet.
     bool is_short_of_work() const noexcept
     {
         constexpr std::uint32_t few = 4;

@@ -76,9 +76,9 @@ class responder {
     /// Operation of the message in progress, or none.
     roce_operation under_way_ = roce_operation::none;
     bool has_entry_ = false;      ///< there is a current receive entry
-    std::uint32_t offset_ = 0;    ///< bytes of the SEND received so far
-    remote_range left_;           ///< bytes of the WRITE still to come
-    std::uint32_t announced_ = 0; ///< length of the whole WRITE
+    std::uint32_t offset_ = 0;    ///< of a SEND: bytes received so far
+    remote_range left_;           ///< of a WRITE: bytes still to come
+    std::uint32_t announced_ = 0; ///< of a WRITE: length of the whole message
 
  private:
     /// Result of a request with the expected PSN.

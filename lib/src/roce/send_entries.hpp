@@ -9,7 +9,7 @@
 namespace weftio::roce {
 
 /// One message: what its entry asks for, read once, and its place among the messages in flight. The data segments stay
-/// in the ring, because a message may have 60 of them; they are resolved again for each packet.
+/// in the ring, because a message may have 62 of them; they are resolved again for each packet.
 struct message {
     std::uint64_t remote_address = 0;
     std::uint64_t swap_or_add = 0;
@@ -53,7 +53,8 @@ static_assert(sizeof(message) <= 64, "a busy queue has 128 of them");
 /// The queue keeps entries until they complete. One thread only; never blocks.
 class send_entries {
  public:
-    /// Reads the entry at `index`, once: sets the fields of `out` up to `immediate_or_key` and from `operation` on.
+    /// Reads the entry at `index`, once: sets the fields of `out` that come from the entry, which are those up to
+    /// `immediate_or_key`, without `entry`, and those from `operation` on, without `executed`.
     /// `refused` says why the entry cannot be executed; `blocks` is right even then.
     /// @return false: no entry is committed at `index`
     virtual bool read(std::uint32_t index, message& out) = 0;

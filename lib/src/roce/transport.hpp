@@ -29,7 +29,7 @@ using net::roce_shape;
 /// Payload bytes, not copied.
 using piece = std::span<const std::uint8_t>;
 
-/// The payload of one packet: an entry has at most 62 data segments.
+/// The payload of one packet: an entry has at most 63 segments, its control segment included.
 struct pieces {
     static constexpr unsigned most = 64;
 

@@ -172,8 +172,8 @@ unsigned engine::send_turn_behind(const std::function<void()>& before)
     return one_turn(sides::send);
 }
 
-/// Receive step 1 and send step 2 (docs/architecture.md): gives each unit its turn, in the order link, receiver, rdma,
-/// sender.
+/// Receive step 1, send step 2 and RDMA step 2 (docs/architecture.md): gives each unit its turn, in the order link,
+/// receiver, rdma, sender, completions.
 unsigned engine::one_turn(sides which)
 {
     const std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);

@@ -13,9 +13,9 @@
 
 namespace weftio::nic::soft {
 
-/// How much each queue pair may send in its turn. While a queue pair is in a hurry, or another unit of the engine has
-/// work, each may send one packet, so that its next turn comes soon. Otherwise the share grows, so that a packet costs
-/// less.
+/// How much each queue pair may send in its turn. While one of several active queue pairs is in a hurry, or another
+/// unit of the engine has work, each may send one packet, so that its next turn comes soon. Otherwise the share grows,
+/// so that a packet costs less.
 ///
 /// Queue pairs that copy within the port are deferred meanwhile, and for `turns_until_calm` turns after. One of them
 /// has a turn in every `turns_to_a_deferred` turns, one after the other. It may then copy what all deferred ones would
@@ -32,7 +32,7 @@ class turn_shares {
     {
         return number == chosen_ ? bytes_of_chosen_ : bytes_;
     }
-    /// Whether a queue pair was in a hurry, or another unit had work, within the last `turns_until_calm` turns.
+    /// Whether shares were one packet within the last `turns_until_calm` turns.
     bool are_short() const noexcept { return calm_turns_ < turns_until_calm; }
     /// Whether a deferred queue pair has no turn now.
     bool defers(std::uint32_t number) const noexcept { return are_short() && number != chosen_; }

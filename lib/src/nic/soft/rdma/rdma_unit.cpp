@@ -39,8 +39,8 @@ unsigned rdma_unit::turn(const turn_budget& budget)
     return moved;
 }
 
-/// Queue pairs always have turns in the same order. When there was no room for all packets, each may send less, so that
-/// the first ones leave room for the others.
+/// When there was no room for all packets, each queue pair may send less, so that those that have their turn first
+/// leave room for the others.
 void rdma_unit::share_packets() noexcept
 {
     share_ = commons_.sender.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);

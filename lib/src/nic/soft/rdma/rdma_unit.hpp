@@ -16,7 +16,7 @@
 
 namespace weftio::nic::soft {
 
-/// Owned by the engine, and called by the engine's thread only, in a turn or in a change between two turns. Functions
+/// Of one engine, and called by the engine's thread only, in a turn or in a change between two turns. Functions
 /// that change queue pairs are called while every engine of the port is between two turns. Any thread may read the
 /// counters.
 class rdma_unit final : public unit {

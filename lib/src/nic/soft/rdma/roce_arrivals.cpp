@@ -129,8 +129,8 @@ roce_arrivals::mbuf_is roce_arrivals::hand_over(roce_arrivals& to, rte_mbuf& mbu
     return mbuf_is::left_here;
 }
 
-/// RDMA step 7. Verifies the checksums before any field but the queue number is used, unless the packet comes from this
-/// port. Returns the counter for the packet.
+/// RDMA step 7. Before the checksums are verified, only the form of the headers and the queue number are used. Those of
+/// packets from this port are not verified. Returns the counter for the packet.
 [[gnu::always_inline]] inline core::counter& roce_arrivals::deliver(const roce_arrival& arrival, net::roce_refusal form,
                                                                     roce_receiver* to)
 {

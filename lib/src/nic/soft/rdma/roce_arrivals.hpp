@@ -1,4 +1,4 @@
-// Who receives the packets for queue pairs, and at which engine.
+// How packets for queue pairs reach them: from the driver, from other engines, and from this port.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ class roce_arrivals final : public packet_claimant {
     bool take(rte_mbuf& mbuf, const net::packet_headers& headers) override;
     /// Processes the packets that other engines have handed over. @return how many
     unsigned take_in();
-    /// Processes the packets between queue pairs of this port, which carry no ICRC. Those from the first that finds no
-    /// room in the inbox of another engine on wait for the next call. @return how many
+    /// Processes the packets between queue pairs of this port, whose ICRC is not checked. Those from the first that
+    /// finds no room in the inbox of another engine on wait for the next call. @return how many
     unsigned take_own();
     /// How many packets take() has had since the last call.
     unsigned taken() noexcept { return std::exchange(taken_, 0); }

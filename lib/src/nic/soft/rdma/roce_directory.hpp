@@ -21,7 +21,7 @@ struct claimed_address {
     bool operator==(const claimed_address&) const = default;
 };
 
-/// A RoCE packet whose checksums are right.
+/// A RoCE packet. Its checksums are right when a roce_receiver gets it.
 struct roce_arrival {
     const net::roce_packet& packet;
     const net::packet_headers& headers;

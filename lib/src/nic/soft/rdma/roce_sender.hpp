@@ -26,12 +26,12 @@ class roce_sender {
     roce_sender& operator=(const roce_sender&) = delete;
     ~roce_sender();
 
-    /// Builds a packet; copies and sums its payload in one pass. @return false: nothing was taken, because there is no
-    /// room now, or because of payload_gone()
-    /// @param to_own  it is for a queue pair of this port, and its ICRC is 0
+    /// Builds a packet; copies and sums a long payload in one pass. @return false: nothing was taken, because there is
+    /// no room now, because the packet is too long for an mbuf, or because of payload_gone()
+    /// @param to_own  it is for a queue pair of this port; its ICRC is 0, unless frames are dumped
     bool put(net::roce_front& front, bool to_own, const roce::roce_headers& headers,
              std::span<const roce::piece> payload);
-    /// Counts a request to a queue pair of this port that was executed without packets.
+    /// Counts one copy, which takes the place of up to local_requester::most_packets_at_once packets of a request.
     void count_copy(std::size_t payload_bytes) noexcept
     {
         sent.add(1);
@@ -65,9 +65,9 @@ class roce_sender {
     /// engines a cache line.
     static constexpr std::uint32_t mbufs_at_once = 32;
 
-    core::counter sent;       ///< packets, and requests that were executed without packets
+    core::counter sent;       ///< packets, and copies that took the place of packets
     core::counter sent_bytes; ///< frame bytes; payload bytes where there was no packet
-    core::counter copied;     ///< of `sent`: requests that were executed without packets
+    core::counter copied;     ///< of `sent`: copies
 
  private:
     bool has_room(bool to_own) noexcept;

@@ -24,7 +24,7 @@ namespace weftio::nic::soft {
 class packet_claimant;
 class slot_pool;
 
-/// Owned by the engine, and called by the engine's thread only, in a turn or in a change between two turns. Any thread
+/// Of one engine, and called by the engine's thread only, in a turn or in a change between two turns. Any thread
 /// may call exhausted().
 class receiver final : public unit {
  public:
@@ -38,8 +38,8 @@ class receiver final : public unit {
 
     /// Receive steps 2 to 5. First delivers the packets that other engines have handed over for queues of this engine.
     /// Then receives one burst, steers it, and writes completions or hands packets to the engines of their queues.
-    /// Returns how many packets it moved. Receives nothing while no rule is installed: until then packets wait in the
-    /// driver.
+    /// Returns how many packets it moved. Receives nothing while there is neither a rule nor a claimant: until then
+    /// packets wait in the driver.
     unsigned turn(const turn_budget& budget = {}) override;
     bool sends() const noexcept override { return false; }
 

@@ -21,7 +21,8 @@ class turn_taker {
     turn_taker& operator=(const turn_taker&) = delete;
     virtual ~turn_taker() = default;
 
-    /// Executes at most `most` of the committed entries, and completes those that came back. Returns how much it moved.
+    /// Executes at most `most` of the committed entries (a queue pair: sends at most that many packets), and completes
+    /// those that came back. Returns how much it moved.
     virtual unsigned turn(std::uint32_t most) = 0;
     /// Deadline of the wait that holds the queue, UTC; 0 when no wait holds it.
     virtual std::uint64_t deadline_ns() const noexcept { return 0; }
@@ -31,8 +32,8 @@ class turn_taker {
     virtual void let_go() noexcept {}
     /// Whether the queue has no work before its doorbell record moves.
     virtual bool idle() const noexcept = 0;
-    /// Whether the queue has no work before its doorbell record moves or its deadline comes.
-    /// False without a deadline.
+    /// Whether the queue has no work that a turn could do before its doorbell record moves, its deadline comes or it is
+    /// woken. False without a deadline.
     virtual bool only_waits() const noexcept { return false; }
     /// The queue has no turn until it is woken, so it may give back memory that only work in flight needs.
     virtual void fall_asleep() noexcept {}
