@@ -21,7 +21,7 @@ struct settings {
     std::string device = "cpu";
     double seconds = 0.3; ///< for each rate
     std::uint32_t engines = 4;
-    std::string only; ///< the part to measure; empty: all
+    std::string only{}; ///< the part to measure; empty: all
 };
 
 /// One number of one round.
