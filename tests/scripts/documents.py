@@ -46,6 +46,8 @@ SOURCES = {"c", "cpp", "cuda", "cmake", "meson", "make"}
 LANGUAGES = SOURCES | {"sh", "console", "yaml", "text"}
 APT = re.compile(r"^(?:sudo )?apt(?:-get)? (?:-\S+ )*(install|update)\b(.*)")
 
+JOB = re.compile(r"\b(?:wait|kill|fg|bg|disown)\b[^;|&#]*\s%[\w%+-]")  # names a job
+
 
 class Wrong(Exception):
     """A page that cannot be run as it is: its text says where and why."""
@@ -219,6 +221,9 @@ def blocks_of(source, page):
             continue
         if language == "yaml":
             shells = [shell_commands(page, step) for step in recipe_steps(lines)]
+            # Runs the step with job control, which a runner's shell lacks: what depends on it would pass here.
+            for command in (command for step in shells for command in step if JOB.search(command.text)):
+                raise Wrong(f"{page}:{command.line}: {command.text}: a runner's shell may have no job control; write $! instead of %N")
         else:
             shells = [console_commands(page, lines) if language == "console" else shell_commands(page, lines)]
         # Marks of a recipe are for the step that has the command; what is not about one command is for the first step.

@@ -60,6 +60,7 @@ wrong "a script that does not run it" ':2: tests/scripts/x.sh does not run this 
 wrong "a command in the background" ':3: sleep 0; false: exit status 1' <<<$'<!-- test: beside "false" -->\n```sh\nsleep 0; false\ntrue\n```'
 wrong "one that does not end" ':3: sleep 60: is late' <<<$'<!-- test: beside "sleep" -->\n```sh\nsleep 60\n```'
 wrong "a step of a recipe" ':3: false: exit status 1' <<<$'```yaml\n- run: |\n    false\n- run: true\n```'
+wrong "a job in a recipe" ':4: wait %1: a runner' <<<$'```yaml\n- run: |\n    true &\n    wait %1\n```'
 wrong "what is given" ':2: what is given failed' <<<$'<!-- test: given false -->\n```sh\ntrue\n```'
 cat >"$work/wrong/page.md" <<'END'
 <!-- test: with NAME = f -->
