@@ -88,7 +88,7 @@ class queue_pair final : public turn_taker, public roce_receiver {
     /// @param at_own_port  packets to the peer do not pass the driver
     /// @param partner      the queue pair of this engine whose partner this is and that may execute requests without
     ///                     packets; nullptr: none
-    void find_peer(bool at_own_port, queue_pair* partner) noexcept
+    void set_way_to_peer(bool at_own_port, queue_pair* partner) noexcept
     {
         peer_at_own_port_ = at_own_port;
         partner_ = partner;
@@ -141,7 +141,7 @@ class queue_pair final : public turn_taker, public roce_receiver {
     unsigned requested_ = 0;              ///< request packets sent in the last turn
     bool deferred_ = false;               ///< it copies within the port: see turn_shares
     bool peer_at_own_port_ = false;
-    queue_pair* partner_ = nullptr; ///< see find_peer()
+    queue_pair* partner_ = nullptr; ///< see set_way_to_peer()
     bool newly_failed_ = false;
     refusal_counts refused_by_;
     rdma_counters before_; ///< sums of the connections that have ended

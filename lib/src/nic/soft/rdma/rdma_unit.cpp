@@ -53,7 +53,7 @@ void rdma_unit::trace_packets()
     trace_ = std::make_unique<packet_trace>();
     commons_.sender.trace_to(*trace_);
     arrivals_.trace_to(*trace_);
-    find_peers();
+    set_ways_to_peers();
 }
 
 /// For queue pairs that have failed in this turn. Their NAKs have been sent, so the trace contains them.
@@ -106,21 +106,21 @@ void rdma_unit::remove(std::uint32_t number) noexcept
     directory_.erase(number);
 }
 
-void rdma_unit::find_peers() noexcept
+void rdma_unit::set_ways_to_peers() noexcept
 {
     for_each([this](std::uint32_t, queue_pair& queue) {
         if (!queue.connected())
             return;
         const bool ours = directory_.is_ours({.address = net::header_address_of(queue.peer()), .vlan = queue.vlan()});
         queue_pair* const partner = ours && !by_packet_ && !trace_ ? find(queue.peer_number()) : nullptr;
-        queue.find_peer(ours, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
+        queue.set_way_to_peer(ours, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
     });
 }
 
 /// Without a claimed address, no packet is asked for.
 void rdma_unit::addresses_changed(bool any)
 {
-    find_peers();
+    set_ways_to_peers();
     if (any)
         receiver_.admit(arrivals_);
     else

@@ -73,7 +73,7 @@ class rdma_unit final : public unit {
  private:
     void share_packets() noexcept;
     void write_traces_of_failures();
-    void find_peers() noexcept;
+    void set_ways_to_peers() noexcept;
 
     const keys::nic_keys& keys_;
     receiver& receiver_;

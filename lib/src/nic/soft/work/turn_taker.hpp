@@ -24,7 +24,7 @@ class turn_taker {
     /// Executes at most `most` of the committed entries (a queue pair: sends at most that many packets), and completes
     /// those that came back. Returns how much it moved.
     virtual unsigned turn(std::uint32_t most) = 0;
-    /// Deadline of the wait that holds the queue, UTC; 0 when no wait holds it.
+    /// Deadline of the wait that holds the queue, UTC; 0 when no wait holds it, UINT64_MAX when no time ends it.
     virtual std::uint64_t deadline_ns() const noexcept { return 0; }
     /// Whether a wait holds the queue, so that no entry committed from now on is executed before the deadline.
     virtual bool waits_for_time() const noexcept { return false; }

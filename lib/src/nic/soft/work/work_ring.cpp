@@ -96,7 +96,7 @@ void work_ring::count_flushed(std::uint64_t entries) noexcept
     enqueued.add(entries);
 }
 
-/// Send step 6: completes, in order, the entries that came back.
+/// Send step 6 and RDMA step 15: completes, in order, the entries that came back.
 unsigned work_ring::complete()
 {
     return completes_each() ? complete_each(*ring_.completions.ring) : complete_collapsed();
@@ -199,7 +199,8 @@ unsigned work_ring::complete_collapsed()
     return completed_ - before;
 }
 
-/// Send step 6: writes the collapsed completion, which names the entry at `index` (docs/formats.md, "Completions").
+/// Send step 6, RDMA step 15: writes the collapsed completion, which names the entry at `index` (docs/formats.md,
+/// "Completions").
 void work_ring::publish(std::uint32_t index, refusal reason, std::uint64_t now_ns)
 {
     weftio_cqe& cqe = *ring_.completion;
