@@ -221,7 +221,7 @@ def blocks_of(source, page):
             continue
         if language == "yaml":
             shells = [shell_commands(page, step) for step in recipe_steps(lines)]
-            # Runs the step with job control, which a runner's shell lacks: what depends on it would pass here.
+            # Runs the step with job control, which a runner's shell may lack: what depends on it would pass here.
             for command in (command for step in shells for command in step if JOB.search(command.text)):
                 raise Wrong(f"{page}:{command.line}: {command.text}: a runner's shell may have no job control; write $! instead of %N")
         else:
