@@ -110,6 +110,13 @@ bounded() {
     return $status
 }
 
+# end_all: kills what this script has started and what that has started. For its trap on EXIT: what is left holds the output open,
+# and CTest waits for it. A process whose parent has ended is not found. `disown`: bash is not to tell of each.
+end_all() {
+    disown -a
+    kill -KILL $(family_of $$ | tail -n +2) 2>/dev/null || true
+}
+
 # out_of_time WHAT: ends the script, also from a subshell. When no check has failed before, it has only run out of time: exit
 # status 75 (EX_TEMPFAIL), and the last line says what it waited for.
 exec {script_output}>&1

@@ -29,6 +29,7 @@ ends "a process that is slow" 75 "out of time: waited 2 s for this: test -e /non
 ends "a process that ends early" 1 "1 checks failed" 'false & eventually_by $! test -e /none; finish'
 ends "a process that a signal ends" 1 "1 checks failed" 'sleep 20 & kill -SEGV $!; eventually_by $! test -e /none; finish'
 ends "its folders" 75 "cleaned" 'trap "echo cleaned" EXIT; eventually test -e /none'
+ends "what it has left" 0 "0 checks failed" 'trap end_all EXIT; (sleep 5; echo late) & (sleep 5; echo late) | cat & finish'
 
 # Scripts and unit tests refuse the same.
 for value in 0 -1 x 1x 1001 nan; do

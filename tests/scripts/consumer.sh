@@ -16,6 +16,7 @@ done
 near=weftio-echo-near-$$ far=weftio-echo-far-$$
 work=$(mktemp -d)
 cleanup() {
+    end_all
     ip netns delete $near 2>/dev/null
     ip netns delete $far 2>/dev/null
     rm -rf "$work"
@@ -108,7 +109,7 @@ printf '#include "1.h"\nWEFTIO_KERNEL void k(void) {}\n' >"$work/wrong/round/c.k
 for each in $(seq 60); do
     echo "#include \"$((each + 1)).h\"" >"$work/wrong/round/$each.h"
 done
-check "headers that include each other" "" "$(cd "$work/wrong/round" && timeout 20 "$prefix/bin/weftio-embed" --no-cuda -o out.cpp a.kernel.h 2>&1 || echo $?)"
+check "headers that include each other" "" "$(cd "$work/wrong/round" && timeout -k 5 $patience "$prefix/bin/weftio-embed" --no-cuda -o out.cpp a.kernel.h 2>&1 || echo $?)"
 check_has "headers that include each other too deep" "c.kernel.h: headers include each other 50 deep" "$(embed round/c.kernel.h)"
 check "nothing is made then" "include.kernel.h none.kernel.h" "$(cd "$work/wrong" && echo *.cpp *.h | sed 's/\*.cpp //')"
 
@@ -229,9 +230,9 @@ ask_echo() {
             echo back
         done' | wc -l
     kill -TERM $pid
-    wait $pid || echo "echo ended with $?: $(cat "$work/echo.log")"
+    wait_for_end $pid || echo "echo ended with $?: $(cat "$work/echo.log")"
     kill -INT $dump
-    wait $dump
+    wait_for_end $dump tcpdump
 }
 if make_network; then
     for how in by-cmake by-meson; do

@@ -32,7 +32,7 @@ compile() {
     "$@" -pedantic -Wall -Wextra -Werror -I "$work/prefix/include" -H "$sources/tests/cufile/program.c" \
         -L "$(dirname "$library")" -lcufile -o "$work/$name" 2>"$work/$name.txt" || check "$name compiles" "" "$(cat "$work/$name.txt")"
     check "$name reads our cufile.h alone" "$work/prefix/include/cufile.h" "$(sed -nE 's/^\.+ (.*cufile\.h)$/\1/p' "$work/$name.txt")"
-    check "$name runs" "" "$(LD_LIBRARY_PATH=$(dirname "$library") timeout 60 "$work/$name" "$work/file" 2>&1 | grep -v ^ok)"
+    check "$name runs" "" "$(LD_LIBRARY_PATH=$(dirname "$library") timeout -k 5 $patience "$work/$name" "$work/file" 2>&1 | grep -v ^ok)"
     rm -f "$work/file"
 }
 vendor=$build/tests/vendor # a library of the same name, which a program names by its RPATH

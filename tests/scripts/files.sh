@@ -6,7 +6,7 @@ files=$(realpath "$1")/apps/weftio-files
 here=$(realpath "$(dirname "$0")/../..")
 [ -x "$files" ] || skip "weftio-files was not run: not built"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'end_all; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset WEFTIO_FILE_JSON CUFILE_ENV_PATH_JSON
 
@@ -101,7 +101,7 @@ is_making() { ls -l "/proc/$program/fd" 2>/dev/null | grep -q "$work/stopped"; }
 eventually_by $program is_making
 kill -INT $program 2>/dev/null || kill $program
 kill $program 2>/dev/null
-wait $program 2>/dev/null
+wait_for_end $program 2>/dev/null
 check "bench that is stopped leaves nothing behind" "" "$(ls stopped)"
 check "bench leaves nothing behind" "" "$(find "$work" -name 'weftio-files.*')"
 
@@ -115,7 +115,7 @@ check "--stats: level" "engine 0, level 2" "$(head -1 out)"
 expect 0 --stats $program --json
 check_has "--stats --json" '"bytes_from": 4096' "$(cat out)"
 kill $program
-wait $program 2>/dev/null
+wait_for_end $program 2>/dev/null
 rm -f weftio-files.*
 expect 3 --stats $program
 check "--stats of no process: sentence" "weftio-files: process $program: no such process" "$(cat err)"

@@ -50,7 +50,7 @@ cat "$work"/*.txt 2>/dev/null
 run() {
     local name=$1
     shift
-    LD_LIBRARY_PATH=$library timeout 120 fio --name="$name" --ioengine=external:"$work/libcufile-engine.so" --directory="$work" --size=8m \
+    LD_LIBRARY_PATH=$library timeout -k 5 $((2 * patience)) fio --name="$name" --ioengine=external:"$work/libcufile-engine.so" --directory="$work" --size=8m \
         --gpu_dev_ids=0 --cuda_io=cufile --randseed=4711 --verify=crc32c --verify_fatal=1 --do_verify=1 \
         --output-format=json --output="$work/$name.json" "$@" >"$work/$name.txt" 2>&1
     local status=$?
@@ -76,7 +76,7 @@ check "blocks that O_DIRECT does not take as they are" verified "$(run odd --rw=
 check "in order" verified "$(run sequential --rw=rw --bs=64k --direct=0)"
 mkdir full
 if unshare -m mount -t tmpfs -o size=1m none full 2>/dev/null; then
-    check_has "fio learns from errno that the disk is full" "cuFileWrite: err=28" "$(LD_LIBRARY_PATH=$library timeout 60 unshare -m sh -c \
+    check_has "fio learns from errno that the disk is full" "cuFileWrite: err=28" "$(LD_LIBRARY_PATH=$library timeout -k 5 $patience unshare -m sh -c \
         "mount -t tmpfs -o size=1m none full && exec fio --name=full --ioengine=external:$work/libcufile-engine.so --directory=full --size=4m --rw=write \
         --bs=64k --fallocate=none --gpu_dev_ids=0 --cuda_io=cufile" 2>&1)"
 fi

@@ -15,8 +15,7 @@ done
 [ "${2:-}" = inside ] || exec unshare --net --mount bash "$script" "$build" inside
 datagrams=10000
 work=$(mktemp -d)
-receiver='' server=''
-trap 'kill -9 $receiver $server 2>/dev/null; rm -rf "$work"' EXIT
+trap 'end_all; rm -rf "$work"' EXIT
 
 # pair QUEUES: m0 and m1, without addresses.
 pair() {
@@ -141,7 +140,6 @@ replay() { # queues
     check "weftio-replay, $1 queues: exit status" 0 $? || cat "$work/words"
     wait_for_end $server "the other end of weftio-replay"
     check "weftio-replay, $1 queues: frames that arrived" $datagrams "$(tail -1 "$work/taken")"
-    server=''
 }
 
 listens() { awk '$2 ~ ":4E20$" && $4 == "0A" { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6; }
@@ -154,7 +152,6 @@ verbs() { # queues
     check "weftio-run, $1 queues: exit status" 0 $? || tail -5 "$work/client"
     wait_for_end $server "the other end of weftio-run"
     check "weftio-run, $1 queues: messages" 1600 "$(awk '$1 == 1024 { print $2 }' "$work/client")"
-    server=''
 }
 
 # refused NAME STATUS COMMAND...: in one sentence, which names the number of queues.

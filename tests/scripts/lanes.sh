@@ -12,7 +12,7 @@ expect()
 {
     local name=$1 text=$2
     shift 2
-    timeout "$patience" "$@" >"$work/out" 2>&1
+    timeout -k 5 "$patience" "$@" >"$work/out" 2>&1
     local status=$?
     [ $status != 124 ] || grep -q Sanitizer: "$work/out" || out_of_time "$name"
     check "$name: exit status" 0 $status && grep -q "^$text" "$work/out" && return

@@ -45,9 +45,8 @@ busybox=$(echo "$cache"/guest/*bin/busybox) version=$(cd "$cache/kernel/lib/modu
 
 work=$(mktemp -d)
 mkfifo "$work/orders.in" "$work/orders.out"
-sender='' unplugger=''
 cleanup() {
-    [ -z "$sender$unplugger" ] || kill $sender $unplugger 2>/dev/null
+    end_all
     rm -rf "$work"
 }
 trap cleanup EXIT
@@ -79,7 +78,7 @@ fi
 for each in $nic $other; do
     echo $driver >/sys/bus/pci/devices/$each/driver_override; echo $each >/sys/bus/pci/drivers/$driver/bind
 done
-try() { echo "@ $*"; timeout 60 "$@" 2>&1; echo "@ exit $?"; }
+try() { echo "@ $*"; timeout -k 5 60 "$@" 2>&1; echo "@ exit $?"; }
 # Without an IOMMU, and with hugepages hidden from the program, so that it has ordinary pages only.
 if [ $driver = uio_pci_generic ]; then
     mount -t tmpfs none /sys/kernel/mm/hugepages
@@ -162,7 +161,6 @@ boot() {
         -object filter-dump,id=dump2,netdev=cable2,file="$work/wire2.pcap" </dev/null 2>"$work/qemu"
     kill "$sender" "$unplugger" 2>/dev/null
     wait "$sender" "$unplugger" 2>/dev/null
-    sender='' unplugger=''
     tr -d '\r' <"$work/console" | sed -n '/^@ /,$p' >"$work/words"
     [ -z "${KEEP:-}" ] || { mkdir -p "$KEEP"; cp "$work"/{words,console,wire.pcap,wire2.pcap,qemu} "$KEEP/"; }
     [ -s "$work/words" ] || tail -n 20 "$work/console" "$work/qemu"

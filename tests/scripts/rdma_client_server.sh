@@ -7,9 +7,8 @@ build=$(realpath "$1") here=$(realpath "$(dirname "$0")/../rxe")
 sample=$build/samples/rdma_client_server
 work=$(mktemp -d)
 near=weftio-rdma-near-$$ far=weftio-rdma-far-$$ wire=weftio-rdma-wire-$$
-server='' dump=''
 cleanup() {
-    kill -9 $server $dump 2>/dev/null
+    end_all
     for each in $near $far $wire; do
         ip netns delete $each 2>/dev/null
     done
@@ -67,9 +66,8 @@ start() {
 has_ended() { ! kill -0 $server 2>/dev/null; }
 ended() {
     eventually has_ended
-    wait $server
+    wait_for_end $server
     check "$1: the server's exit status" "$2" $? || cat "$work/words"
-    server=
 }
 
 start --listen 127.0.0.1:0 --timeout 0
@@ -165,8 +163,7 @@ two() {
     check "$what: what came" "$(cat "$work/expected")" "$(grep ^Server "$work/server")"
     eventually dissect
     kill $dump
-    wait $dump 2>/dev/null
-    dump=
+    wait_for_end $dump tcpdump 2>/dev/null
     check_packets "$what" "$6" "$7"
 }
 packet=net_af_packet0,iface=d0
@@ -188,7 +185,7 @@ for ending in "KILL 137" "INT 4"; do
     client=$!
     eventually_by $client crossed_enough
     kill -$signal $client
-    { wait $client; } 2>/dev/null
+    { wait_for_end $client; } 2>/dev/null
     check "the client gets SIG$signal: its exit status" "${ending#* }" $?
     ended "the client gets SIG$signal" 4
     check_has "the client gets SIG$signal: the server's sentence" "the peer closed the connection; check the peer" "$(tail -1 "$work/words")"

@@ -21,6 +21,7 @@ done
 near=weftio-near-$$ far=weftio-far-$$
 work=$(mktemp -d)
 cleanup() {
+    end_all
     ip netns delete $near 2>/dev/null
     ip netns delete $far 2>/dev/null
     rm -rf "$work"

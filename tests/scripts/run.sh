@@ -7,7 +7,7 @@ here=$(realpath "$(dirname "$0")/../..")
 run=$build/apps/weftio-run preload=$build/lib/verbs/libweftio-verbs-preload.so
 [ -x "$run" ] && [ -f "$preload" ] || skip "weftio-run was not run: not built"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'end_all; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset LD_PRELOAD SYSFS_PATH ${!WEFTIO_RUN_*}
 export WEFTIO_RUN_ENGINE=$build/tests/verbs/libverbs_toy_engine.so
@@ -68,10 +68,10 @@ expect 7 sh -c 'exit 7'
 expect 0 -- sh -c 'echo "$0 $1"' 'a  b' '*'
 check "arguments are as they were" "a  b *" "$(cat out)"
 "$run" sh -c 'echo $$' >out &
-wait $!
+wait_for_end $!
 check "the program has the process" $! "$(cat out)"
 "$run" sh -c 'kill -TERM $$' &
-wait $! 2>/dev/null
+wait_for_end $! 2>/dev/null
 check "signals are the program's" 143 $?
 printf 'echo "script $1"\n' >script
 chmod +x script
@@ -148,13 +148,13 @@ fi
 trees() { ls -d /dev/shm/weftio-run-"$1"-* 2>/dev/null | wc -l; }
 "$run" sh -c 'ls /dev/infiniband; kill -KILL $$' >/dev/null &
 killed=$!
-wait $killed 2>/dev/null
+wait_for_end $killed 2>/dev/null
 "$run" sh -c 'cd /dev/infiniband; kill -KILL $$' >/dev/null &
 killed=$!
-wait $killed 2>/dev/null
+wait_for_end $killed 2>/dev/null
 check "a killed process leaves its tree" 1 "$(trees $killed)"
 "$run" ls /dev/infiniband >out &
-wait $!
+wait_for_end $!
 check "a process that ends leaves none" 0 "$(trees $!)"
 check "and sweeps the killed one's" 0 "$(trees $killed)"
 

@@ -15,8 +15,7 @@ if [ "${2:-}" != inside ]; then # TCP ports of its own
 fi
 ip link set lo up 2>/dev/null
 work=$(mktemp -d)
-server=''
-trap 'kill -9 $server 2>/dev/null; rm -rf "$work"' EXIT
+trap 'end_all; rm -rf "$work"' EXIT
 c_program check_buffers -shared -fPIC -ldl
 listens() { awk -v port=":$(printf %04X "$1")" '$2 ~ port "$" && $4 == "0A" { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6; }
 ended() { # ROLE PROGRAM...
@@ -38,7 +37,6 @@ moves() {
     check "$*: the client's exit status" 0 $? || cat "$work/client"
     wait_for_end $server
     check "$*: the server's exit status" 0 $? || cat "$work/server"
-    server=''
     check "$*: what lies in the $target" "$came" "$(halves "$work/$target")"
     check "$*: what lies in the $source" "65536 bytes as sent 65536 bytes as sent " "$(halves "$work/$source")"
 }

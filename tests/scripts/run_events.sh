@@ -7,8 +7,7 @@ build=$(realpath "$1") script=$(realpath "$0")
 needs_weftio_run "events under weftio-run"
 needs_file /usr/include/infiniband/mlx5dv.h libibverbs-dev "events under weftio-run"
 work=$(mktemp -d)
-process=''
-trap '[ -z "$process" ] || kill -9 $process 2>/dev/null; rm -rf "$work"' EXIT
+trap 'end_all; rm -rf "$work"' EXIT
 c_program events -libverbs -lmlx5
 
 if [ "${2:-}" != port ]; then
@@ -43,5 +42,4 @@ ip link set v1 up
 wait_for_end $process
 check "events of a port: exit status" 0 $?
 check "events of a port" "ready down 0 checks failed" "$(tr '\n' ' ' <"$work/out" | sed 's/ $//')"
-process=''
 finish

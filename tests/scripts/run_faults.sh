@@ -8,7 +8,7 @@ needs_weftio_run "faults under weftio-run"
 needs_file /usr/include/infiniband/verbs.h libibverbs-dev "faults under weftio-run"
 work=$(mktemp -d)
 wire=faults-$$ other='' client=''
-trap '[ -z "$other" ] || kill -9 $other $client 2>/dev/null; rm -rf "$work"; rm -f /dev/shm/weftio-*-$wire*' EXIT
+trap 'end_all; rm -rf "$work"; rm -f /dev/shm/weftio-*-$wire*' EXIT
 
 # passes WHAT PROGRAM ARGUMENT...: it finds nothing wrong.
 passes() {

@@ -44,11 +44,10 @@ nobody) ;;
 esac
 
 wire=programs-$$
-server=''
 weftio() { "$run" --wire "$wire" -- "$@"; }
 
 work=$(mktemp -d)
-trap 'kill -9 $server 2>/dev/null; rm -rf "$work"' EXIT
+trap 'end_all; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 bounded weftio ibv_devinfo -v >info 2>words </dev/null
 check "ibv_devinfo: exit status" 0 $?
@@ -175,7 +174,6 @@ two() {
     check "$what: the client's exit status" 0 $? || cat client_words
     wait_for_end $server "the end of the server of $what"
     check "$what: the server's exit status" 0 $? || cat server_words
-    server=''
 }
 
 for kind in rc uc; do

@@ -9,7 +9,7 @@ needs_weftio_run "refusals under weftio-run"
 needs_file /usr/include/infiniband/mlx5dv.h libibverbs-dev "refusals under weftio-run"
 page=$here/../../docs/verbs.md
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'end_all; rm -rf "$work"' EXIT
 c_program refusals -libverbs -lmlx5
 "$work/refusals" --list | sort >"$work/calls"
 

@@ -10,7 +10,7 @@ needs_weftio_run "weftio-run --show"
 command -v ibv_rc_pingpong >/dev/null || skip "ibv_rc_pingpong is not installed (ibverbs-utils)"
 wire=show-$$
 folder=$(mktemp -d)
-trap 'kill $server 2>/dev/null; rm -rf "$folder"' EXIT
+trap 'end_all; rm -rf "$folder"; rm -f /dev/shm/weftio-*-$wire*' EXIT
 
 "$run" --wire "$wire" --dump "$folder/dump.pcapng" -- ibv_rc_pingpong -g 0 -c -n 20 -p $((20000 + $$ % 20000)) >"$folder/server" 2>&1 &
 server=$!
@@ -36,7 +36,7 @@ check_has "--show answers after some who did not listen" ", local write" "$("$ru
 
 "$run" --wire "$wire" -- ibv_rc_pingpong -g 0 -c -n 20 -p $((20000 + $$ % 20000)) 127.0.0.1 >"$folder/client" 2>&1
 check "the client ends well" 0 $?
-wait $server
+wait_for_end $server
 check "the server ends well, though it was looked at" 0 $?
 
 said=$("$run" --show "$server" 2>&1)

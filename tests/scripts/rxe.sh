@@ -12,9 +12,8 @@ done
 "$here/rxe-guest" --prepare >/dev/null 2>&1 || skip "Linux's RDMA: no download of the guest's packages"
 work=$(mktemp -d)
 peers=weftio-rxe-$$
-dump='' guest=''
 cleanup() {
-    kill $dump $guest 2>/dev/null
+    end_all
     ip netns delete $peers 2>/dev/null
     rm -rf "$work"
 }
@@ -44,7 +43,7 @@ guest=$!
 # peer WHAT ADDRESS [-c SERVER] CASE...
 peer() {
     local what=$1 said
-    said=$(timeout $((4 * patience)) "${in[@]}" "$build/tests/rxe_peer" net_af_packet0,iface=w0 "${@:2}")
+    said=$(timeout -k 5 $((4 * patience)) "${in[@]}" "$build/tests/rxe_peer" net_af_packet0,iface=w0 "${@:2}")
     local status=$?
     [ $status != 124 ] || out_of_time "$what"
     check "$what: as it should be" 0 $status || sed 's/^/    /' <<<"$said"
@@ -55,7 +54,6 @@ peer "we ask, IPv6" fe80::3 -c 192.0.2.2 $ipv6
 peer "we answer, IPv6" fe80::3 $ipv6
 wait $guest
 check "the guest ended well" 0 $?
-guest=
 
 # What Linux says of its own side.
 says() { sed -n "/^$1\$/,/^[a-z]/p" <<<"$2" | sed '1d' | grep -v '^[a-z]' | sed 's/^ *//; s/, opcode.*//' | sort | uniq -c | sed 's/^ *//'; }
@@ -78,8 +76,7 @@ check "a packet longer than the path MTU" "1 WRITE 1024 to a responder of MTU 25
 check_has "IPv6 too" "receive: success" "$(sed '1,/^IPv6$/d' "$work/guest")"
 
 kill $dump
-wait $dump 2>/dev/null
-dump=
+wait_for_end $dump tcpdump 2>/dev/null
 python3 "$here/roce-icrc" "$work/wire.pcap" >"$work/sums"
 check "the ICRC of every packet: $(sed 's/.*: //' "$work/sums")" 0 $?
 # dissect FILTER FIELD...: of the packets on the wire. What a SEND carries is nobody's protocol.

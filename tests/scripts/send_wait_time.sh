@@ -12,9 +12,8 @@ done
 work=$(mktemp -d)
 chmod 755 "$work"
 near=weftio-send-near-$$ far=weftio-send-far-$$
-listener=
 cleanup() {
-    [ -n "$listener" ] && kill $listener 2>/dev/null
+    end_all
     ip netns delete $near 2>/dev/null
     ip netns delete $far 2>/dev/null
     rm -rf "$work"
@@ -98,7 +97,7 @@ sender=$!
 sends() { grep -q weftio/b0 /proc/$sender/task/*/comm 2>/dev/null; }
 eventually_by $sender sends
 kill -INT $sender
-wait $sender
+wait_for_end $sender
 check "SIGINT ends produce_send: exit status" 3 $?
 
 # Veth, with the kernel's own timestamps at the far end.
@@ -130,8 +129,7 @@ has_bytes() { [ "$(stat -c %s "$work/far.pcap")" -ge "$1" ]; }
 hear() { # frames, bytes of one
     within_patience has_bytes $((24 + $1 * ($2 + 16)))
     kill -INT $listener
-    wait $listener
-    listener=
+    wait_for_end $listener tcpdump
 }
 over_veth() { # port, device, interval
     local name="$1: $3 ns on $2"

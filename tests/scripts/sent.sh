@@ -8,9 +8,8 @@ samples=$build/samples
 replay=$build/apps/weftio-replay
 work=$(mktemp -d)
 near=weftio-sent-near-$$ far=weftio-sent-far-$$
-listener=
 cleanup() {
-    [ -n "$listener" ] && kill "$listener" 2>/dev/null
+    end_all
     umount "$work/small" 2>/dev/null
     ip netns delete $near 2>/dev/null
     ip netns delete $far 2>/dev/null
@@ -103,13 +102,12 @@ ip netns exec $far tcpdump -c 1 -neli v0 udp port 2090 >"$work/heard" 2>"$work/l
 listener=$!
 eventually_by $listener grep -q "listening on" "$work/listening"
 ip -n $near link set v1 up
-wait $sender
+wait_for_end $sender
 check "--wait-for-link: exit status" 0 $?
 check "--wait-for-link: count" "sent 500, failed 0, flushed 0" "$(tail -1 "$work/said")"
 within_patience have_arrived 500
 check "--wait-for-link: all arrived" 0 $?
-wait $listener
-listener=
+wait_for_end $listener tcpdump
 grep -q "02:00:00:00:00:07.* 10.1.2.3.2090" "$work/heard"
 check "--dst-mac and --dst-ip" 0 $?
 
@@ -154,7 +152,7 @@ for _ in range(10 * int(sys.argv[1])):
     try: s = socket.create_connection(("10.77.0.1", 5000)); break
     except OSError: time.sleep(0.1)
 s.sendall(bytes(20_000_000))' $patience
-    wait $server
+    wait_for_end $server
 }
 too_long() { # sets `long`: how many receive_process says
     : >"$work/seen"
@@ -163,8 +161,7 @@ too_long() { # sets `long`: how many receive_process says
     eventually_by $listener grep -q ^Receiving "$work/seen"
     tcp
     kill -INT $listener
-    wait $listener
-    listener=
+    wait_for_end $listener
     long=$(tail -1 "$work/seen" | grep -o '[0-9]* were too long' | cut -d' ' -f1)
 }
 too_long

@@ -15,6 +15,7 @@ near=weftio-near-$$ far=weftio-far-$$
 work=$(mktemp -d)
 chmod 755 "$work"
 cleanup() {
+    end_all
     ip netns delete $near 2>/dev/null
     ip netns delete $far 2>/dev/null
     rm -rf "$work"
@@ -77,7 +78,7 @@ receive_ten() { # name, driver expected (a pattern), address, more arguments for
     : >"$work/seen"
     start_near "$@" --count 10 --seconds $((2 * patience)) # nping takes 20 s to begin while others make and remove network namespaces
     ip netns exec $far nping $family --udp -c 10 -p 2090 --data-length 1024 --delay 20ms $address >"$work/nping" 2>&1
-    wait $receiver
+    wait $receiver # it ends by itself after --seconds
     check "$name: exit status" 0 $?
     check_has "$name: driver" "($driver)" "$(head -1 "$work/seen")"
     bytes=$((14 + 20 + 8 + 1024))
@@ -111,7 +112,7 @@ pings_answered() { # port
     start_near -n "$1" --seconds $((4 * patience))
     ip netns exec $far ping -n -c 5 -i 0.2 -W 2 10.77.0.1 2>&1 | grep -oE '[0-9]+ received'
     kill -TERM $receiver
-    wait $receiver
+    wait_for_end $receiver
 }
 check "iface: on an interface with an address: pings answered by Linux" "5 received" "$(pings_answered iface:v1)"
 check "the same under xdp=only" "0 received" "$(pings_answered iface:v1,xdp=only)"
@@ -124,7 +125,7 @@ for signal in INT TERM; do
     receiver=$!
     eventually_by $receiver is_receiving
     kill -$signal $receiver
-    wait $receiver
+    wait_for_end $receiver
     check "SIG$signal: exit status" 0 $?
     check_has "SIG$signal: conservation" "received " "$(tail -1 "$work/seen")"
 done

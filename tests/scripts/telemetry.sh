@@ -7,7 +7,7 @@ command -v dpdk-telemetry.py >/dev/null || skip "dpdk-telemetry.py is missing (a
 [ "$(id -u)" = 0 ] || skip "not root, whose run folder dpdk-telemetry.py reads: telemetry was not read"
 work=$(mktemp -d)
 own=weftio_telemetry_$$ # a name that no other program has
-trap 'kill "${program:-0}" 2>/dev/null; rm -rf "$work" "/run/dpdk/$own"' EXIT
+trap 'end_all; rm -rf "$work" "/run/dpdk/$own"' EXIT
 cp "$build/samples/simple_receive" "$work/$own"
 
 # Starts a program and waits for its telemetry; sets `program` and `socket`.
@@ -79,10 +79,10 @@ for wrong in ("77", "0x", "0,1", "zero", "99999999999", ""):
 print("telemetry of ports and queues: ok")
 EOF
 ask "$work/ask.py" || finish
-echo /weftio/ports | timeout $patience dpdk-telemetry.py -f "$own" >"$work/answer" 2>&1
+echo /weftio/ports | timeout -k 5 $patience dpdk-telemetry.py -f "$own" >"$work/answer" 2>&1
 grep -q '"0": "null"' "$work/answer" || { echo "dpdk-telemetry.py -f $own does not find it:"; cat "$work/answer"; exit 1; }
 kill "$program"
-wait "$program" 2>/dev/null
+wait_for_end "$program" 2>/dev/null
 
 start "$build/samples/receive_process" -n null --seconds $((10 * patience))
 sed '/^eventually("a port"/,$d' "$work/ask.py" >"$work/objects.py"

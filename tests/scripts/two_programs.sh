@@ -12,9 +12,8 @@ done
 
 near=weftio-near-$$ far=weftio-far-$$
 work=$(mktemp -d)
-first=
 cleanup() {
-    [ -n "$first" ] && kill -9 "$first" 2>/dev/null
+    end_all
     ip netns delete $near 2>/dev/null
     ip netns delete $far 2>/dev/null
     rm -rf "$work"
@@ -87,7 +86,7 @@ for holder in $ways; do
         check "$holder, then $second: the first goes on" $sent "$(grep -c ^Lane "$work/seen")"
     done
     kill -TERM $first
-    wait $first
+    wait_for_end $first
     check "$holder: ends in order" 0 $?
     check_has "$holder: conservation" "delivered $sent," "$(tail -1 "$work/seen")"
 
@@ -97,7 +96,7 @@ for holder in $ways; do
         within_patience has_received 5
         check "$holder, ended with kill -9, then $second: receives" 5 "$(grep -c ^Lane "$work/seen")"
         kill -TERM $first
-        wait $first
+        wait_for_end $first
     done
 done
 
@@ -105,7 +104,6 @@ done
 for _ in 1 2 3; do
     start_behind_kill tap:weftio-tap tap:weftio-tap
     kill -TERM $first
-    wait $first
+    wait_for_end $first
 done
-first=
 finish

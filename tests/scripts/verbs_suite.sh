@@ -21,7 +21,7 @@ fi
 ip link set lo up 2>/dev/null
 work=$(mktemp -d)
 server=''
-trap 'kill -9 $server 2>/dev/null; rm -rf "$work" /dev/shm/weftio-*-suite-$$' EXIT
+trap 'end_all; rm -rf "$work" /dev/shm/weftio-*-suite-$$' EXIT
 cd "$work" || exit 1
 unset LD_PRELOAD SYSFS_PATH
 read -r -a options <<<"${WEFTIO_RUN_OPTIONS:---wire suite-$$}"
@@ -168,7 +168,7 @@ ucx() {
     command -v ucx_info >/dev/null || { seconds=0; row ucx_info - "expected: not installed"; return; }
     # UCX 1.13 opens an mlx5 device only after ibv_create_srq(), and calls mmap() by itself unless it is told not to.
     one "ucx_info -d, UCX_MEM_MMAP_HOOK_MODE=reloc" "REFUSES=ibv_create_srq() failed" env UCX_MEM_MMAP_HOOK_MODE=reloc ucx_info -d
-    two "REFUSES=ibv_create_srq() failed" env UCX_TLS=rc_verbs,self UCX_MEM_MMAP_HOOK_MODE=reloc timeout 10 ucx_perftest -t tag_lat -n 100
+    two "REFUSES=ibv_create_srq() failed" env UCX_TLS=rc_verbs,self UCX_MEM_MMAP_HOOK_MODE=reloc timeout -k 5 10 ucx_perftest -t tag_lat -n 100
 }
 
 pyverbs() {

@@ -6,9 +6,9 @@ build=$(realpath "$1")
 sample=$build/samples/rdma_client_server
 work=$(mktemp -d)
 chmod 755 "$work"
-wire=weftio-test-$$ server='' client=''
+wire=weftio-test-$$
 cleanup() {
-    kill -9 $server $client 2>/dev/null
+    end_all
     rm -rf "$work" /dev/shm/weftio-*-$wire
 }
 trap cleanup EXIT
@@ -30,9 +30,8 @@ start() {
 has_ended() { ! kill -0 $server 2>/dev/null; }
 ended() { # WHAT STATUS
     eventually has_ended
-    wait $server
+    wait_for_end $server
     check "$1: the server's exit status" "$2" $? || cat "$work/words"
-    server=
 }
 
 two() { # WHAT
@@ -59,11 +58,9 @@ client=$!
 lane_is_there() { [ "$(stat -c %b "/dev/shm/weftio-$(id -u)-$wire" 2>/dev/null || echo 0)" -gt 2048 ]; }
 eventually_by $client lane_is_there
 kill -KILL $server
-{ wait $server; } 2>/dev/null
-server=
-{ wait $client; } 2>/dev/null
+{ wait_for_end $server; } 2>/dev/null
+{ wait_for_end $client; } 2>/dev/null
 check "the server is killed: the client's exit status" 4 $?
-client=
 check_has "the server is killed: the client's sentence" "the peer closed the connection; check the peer" "$(tail -1 "$work/client")"
 check "the server is killed: nothing is left" "" "$(ls /dev/shm | grep -F "$wire")"
 
