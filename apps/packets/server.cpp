@@ -319,8 +319,9 @@ void packet_server::stop()
         const eth_txq_counters sent = worker->sent.counters();
         return sent.enqueued == sent.sent + sent.waited + sent.failed + sent.flushed;
     };
-    for (unsigned tries = 0; tries < 100 && !std::ranges::all_of(workers_, is_idle);
-         ++tries) { // what is committed leaves
+    // What is committed leaves, also when the engine's thread has to wait for a core.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    while (!std::ranges::all_of(workers_, is_idle) && std::chrono::steady_clock::now() < deadline) {
         if (inline_)
             port_.turn();
         else
