@@ -80,4 +80,17 @@ begin
 fake missed "echo 'skipped: no network'; exit 77"
 run
 check_has "what was missed" "skipped: script.missed: skipped: no network" "$said"
+check "nothing failed: nothing is told again" "" "$(cat "$work/build/test-results/failed")"
+
+begin
+fake wrong "echo ok: one; echo FAILED: two; echo '    > b'; seq 100; exit 1"
+fake slow "seq 100; sleep 600"
+echo 'set_tests_properties(script.slow PROPERTIES TIMEOUT 10)' >>"$work/build/CTestTestfile.cmake"
+run
+check "what failed is told again, a few lines of each" "failed: script.wrong
+    FAILED: two
+        > b
+$(seq -f '    %g' 88 100)
+failed: script.slow (killed by CTest after its 10 s)
+$(seq -f '    %g' 86 100)" "$(cat "$work/build/test-results/failed")"
 finish
