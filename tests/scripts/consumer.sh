@@ -208,6 +208,7 @@ make_network() {
 # ask_echo FOLDER DEVICE: sends 20 datagrams of many sizes, and says how many came back as they were.
 ask_echo() {
     local pid
+    : >"$work/echo.log" >"$work/tcpdump.log" # have the words of the ones before
     ip netns exec $near "$work/guide/$1/echo" iface:v1 "$2" >"$work/echo.log" 2>&1 &
     pid=$!
     eventually grep -q echoing "$work/echo.log" || {

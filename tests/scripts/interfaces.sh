@@ -133,6 +133,7 @@ packets() { # queues
 }
 
 replay() { # queues
+    : >"$work/taken" # has the words of the one before
     far take >"$work/taken" &
     server=$!
     eventually_by $server grep -q ready "$work/taken"

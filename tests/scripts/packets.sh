@@ -30,6 +30,7 @@ inside sysctl -qw net.ipv6.conf.default.accept_dad=0 # addresses are usable at o
 
 # start DEVICE [options]: a server on tap w0, with a capture of what goes over it.
 start() {
+    : >"$work/out" >"$work/tcpdump" # have the words of the server and the tcpdump before
     ip netns exec $space "$packets" -n tap:w0 --address 10.9.0.1/24 --address fd09::1/64 --peer 10.9.0.2 --root "$work/www" -g "$@" \
         --json "$work/json" \
         >"$work/out" 2>"$work/err" &

@@ -120,6 +120,7 @@ for end in "$near v0" "$far v1"; do
 done
 
 listen() { # filter
+    : >"$work/listening" >"$work/far.pcap" # have what is of the tcpdump before
     ip netns exec $far tcpdump -i v1 -s 1600 -B 65536 --time-stamp-precision=nano --immediate-mode -U -w "$work/far.pcap" "$1" 2>"$work/listening" &
     listener=$!
     eventually_by $listener grep -q 'listening on' "$work/listening"
