@@ -52,7 +52,7 @@ class checked_memory final : public fake_memory {
         return fake_memory::word(of, address, found);
     }
     /// The key stays, so that requests after an invalidation reach the memory too.
-    refusal invalidate(std::uint32_t of) override { return of == own_key ? refusal::none : refusal::unknown_key; }
+    void invalidate(std::uint32_t of) override { expect(of == own_key, "the key may be invalidated"); }
 
     roce::remote_range whole; ///< range of the current packet, if the packet is a whole message
 

@@ -66,8 +66,8 @@ done <"$work/calls"
 
 # count LEVELS NAME PART: lines of these levels that have the part.
 count() { lines "$1" "$2" | grep -cF "$3"; }
-WEFTIO_LOG=debug below repeated "$work/refusals" ibv_alloc_mw
-check "a repeated refusal is a line of level debug" "1 1" "$(count warning repeated ALLOC_MW) $(count debug repeated ALLOC_MW)"
+WEFTIO_LOG=debug below repeated "$work/refusals" ibv_advise_mr
+check "a repeated refusal is a line of level debug" "1 1" "$(count warning repeated ADVISE_MR) $(count debug repeated ADVISE_MR)"
 
 # Other programs: those that need what is refused have one line, and those that only ask have none.
 manager="open /dev/infiniband/rdma_cm: ENOENT"

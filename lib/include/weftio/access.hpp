@@ -14,6 +14,7 @@ enum class access : std::uint8_t {
     remote_write = 2,  ///< a peer may write; needs local_write
     remote_read = 4,   ///< a peer may read
     remote_atomic = 8, ///< a peer may execute atomics; needs local_write
+    bind = 16,         ///< queue pairs may bind memory windows to the region (weftio/window.hpp)
 };
 constexpr access operator|(access a, access b) noexcept
 {
@@ -23,6 +24,12 @@ constexpr access operator&(access a, access b) noexcept
 {
     return static_cast<access>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
 }
+
+/// The types of memory windows (InfiniBand specification, 10.6.7.2). memory_window says what each may do.
+enum class window_type : std::uint8_t {
+    type_1 = 1, ///< any queue pair of the domain binds it, and peers of any of them access it
+    type_2 = 2, ///< only peers of the queue pair that has bound it access it
+};
 
 /// Isolates queues and regions from those of other domains: a queue may use regions of its own domain only. An entry
 /// that names a region of another domain fails like one with a wrong key.

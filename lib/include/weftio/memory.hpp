@@ -33,7 +33,8 @@ struct region_options {
 /// - Threads: any, one at a time, while the ports run. Making a region does not stop engines; destroying one runs
 ///   between two iterations of each engine. The destructor waits for frames of the region that are still being sent, at
 ///   most one second per port. If frames are still out then, the memory is kept until they come back, also after the
-///   port has closed, and the log reports it. After the destructor, NICs refuse the key. No later region gets the same
+///   port has closed, and the log reports it. Memory windows that are still bound to the region are freed, and the log
+///   tells how many: free them first, or call close(). After the destructor, NICs refuse the key. No later region gets the same
 ///   key before 131,072 other regions have been destroyed: a free index is reused late, and with another variant.
 class memory_region {
  public:
@@ -72,14 +73,19 @@ class memory_region {
     ///
     /// Blocks for up to one iteration of the engines, and until copy engines have finished copies that they have begun.
     /// @throws weftio::error errc::invalid_argument, errc::not_reachable: as the constructors; errc::invalid_argument
-    ///         also if the range is not within the memory. On error the region is unchanged.
+    ///         also if the range is not within the memory; errc::in_use memory windows are bound to it. On error the
+    ///         region is unchanged.
     std::uint32_t rereg(const region_options& options, std::size_t offset = 0, std::size_t bytes = 0);
     /// Replaces memory, rights, protection domain and iova under the same key, at every NIC that the region is
     /// registered with, as ibv_rereg_mr() does. Entries and peers that have the key then access the new bytes. During
     /// the call NICs refuse the key; when it returns, they use no byte of the old memory. Blocks as rereg().
-    /// @throws weftio::error errc::invalid_argument, errc::not_reachable, errc::not_supported: as the constructors. On
-    ///         error the region is unchanged.
+    /// @throws weftio::error errc::invalid_argument, errc::not_reachable, errc::not_supported: as the constructors;
+    ///         errc::in_use memory windows are bound to it. On error the region is unchanged.
     void replace(const memory& memory, const region_options& options);
+    /// Withdraws the key, as the destructor does, unless windows are bound to the region. Blocks as rereg().
+    /// @throws weftio::error errc::in_use memory windows are bound to it. On error the region is unchanged.
+    void close();
+    std::uint32_t windows() const noexcept; ///< memory windows that are bound to it at this moment
     /// The key at the port or engine that the region was registered with first, in host byte order; before any
     /// registration, the key that software NICs will use. Sufficient if all NICs are software NICs.
     std::uint32_t lkey() const noexcept;

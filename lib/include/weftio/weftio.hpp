@@ -15,6 +15,7 @@
 #include "weftio/kernel.hpp"
 #include "weftio/log.hpp"
 #include "weftio/memory.hpp"
+#include "weftio/memory_window.hpp"
 #include "weftio/port.hpp"
 #include "weftio/progress.hpp"
 #include "weftio/queue_pair.hpp"

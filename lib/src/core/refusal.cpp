@@ -21,6 +21,7 @@ constexpr std::uint8_t by_length = WEFTIO_SYNDROME_LOCAL_LENGTH, by_operation = 
 /// Of requests of a peer's: what its own entry gets.
 constexpr std::uint8_t by_invalid = WEFTIO_SYNDROME_REMOTE_INVALID, by_access = WEFTIO_SYNDROME_REMOTE_ACCESS,
                        by_operational = WEFTIO_SYNDROME_REMOTE_OPERATION;
+constexpr std::uint8_t by_window = WEFTIO_SYNDROME_WINDOW_BIND;
 
 using enum refusal;
 
@@ -76,11 +77,13 @@ constexpr std::array<row, all_refusals> table{{
      "the CPU address of the atomic's word is not a multiple of 8; register memory that starts at a multiple of 8"},
     {wrong_atomic, by_operation, no_nak, "the local buffer of the atomic is not 8 bytes long"},
     {unequal_copy, by_operation, no_nak, "source and destination of the copy differ in length"},
-    {no_remote_write, by_access, nak_access, "the key's memory region lacks access::remote_write"},
-    {no_remote_read, by_access, nak_access, "the key's memory region lacks access::remote_read"},
-    {no_remote_atomic, by_access, nak_access, "the key's memory region lacks access::remote_atomic"},
-    {not_invalidated, by_access, nak_access,
-     "the key of a memory region cannot be invalidated; destroy the region instead"},
+    {no_remote_write, by_access, nak_access, "the key's memory region or window lacks access::remote_write"},
+    {no_remote_read, by_access, nak_access, "the key's memory region or window lacks access::remote_read"},
+    {no_remote_atomic, by_access, nak_access, "the key's memory region or window lacks access::remote_atomic"},
+    {not_invalidated, by_invalid, no_nak,
+     "the key cannot be invalidated by this queue pair's peer: only that of a window of type 2 that this queue pair "
+     "has "
+     "bound can be"},
     {opcode_order, by_invalid, nak_invalid, "the packet's opcode does not follow the previous packet's"},
     {packet_size, by_invalid, nak_invalid,
      "the packet's size does not match the path MTU; set the same path MTU at both ends"},
@@ -99,6 +102,36 @@ constexpr std::array<row, all_refusals> table{{
     {unknown_file, by_access, no_nak, "no file of this engine has that key; the file may be closed (file::key)"},
     {file_ended, by_access, no_nak, "the file was closed before the transfer completed"},
     {io_failed, by_operational, no_nak, "the read, write or sync of the file failed; see its errno"},
+    {not_a_window, by_window, no_nak,
+     "no memory window of this port has that key's index: it is the key of a region, or the window was destroyed"},
+    {wrong_window_key, by_window, nak_access, "the window is valid under another key: name the key of its last bind"},
+    {wrong_window_type, by_window, nak_access,
+     "the window has the other type: bind it as the type it was made as; only type 2 can be invalidated"},
+    {window_not_free, by_window, no_nak, "the window of type 2 is bound; invalidate it first"},
+    {window_free, by_window, nak_access,
+     "the memory window is not bound under that key: it is free, or has another key now"},
+    {window_of_other_queue, by_window, nak_access,
+     "another queue pair has bound the window of type 2, and only that one and its peer may use it"},
+    {window_domain, by_window, nak_access,
+     "the queue pair, the window and the region of a bind are in different protection domains; make them in one"},
+    {window_region, by_window, no_nak,
+     "the bind's region key is unknown, or the region is not registered with this port (memory_region::register_with)"},
+    {no_bind, by_window, no_nak, "the region lacks access::bind, so no window can be bound to it"},
+    {window_zero_based, by_window, no_nak,
+     "the region is zero-based (its iova is 0), and windows cannot be bound to such a region"},
+    {window_local_write, by_window, no_nak,
+     "a window with remote_write or remote_atomic needs a region with access::local_write"},
+    {window_outside_region, by_window, no_nak, "the bytes of the bind exceed the region"},
+    {window_without_bytes, by_window, no_nak, "a window of type 2 cannot be bound to 0 bytes; invalidate it instead"},
+    {window_as_lkey, by_protection, no_nak,
+     "the key is that of a memory window, which only peers may use; name local memory by the region's key"},
+    {window_atomic, by_access, nak_access,
+     "the memory window does not allow atomics: bind it with access::remote_atomic, at an rdma_device with "
+     "strict_windows"},
+    {wrong_umr_mask, by_window, no_nak,
+     "the UMR entry's flags and mask are those of no bind and no invalidation (docs/formats.md, Windows)"},
+    {wrong_umr_field, by_window, no_nak,
+     "a field of the UMR entry has a value that no bind and no invalidation has (docs/formats.md, Windows)"},
 }};
 
 constexpr bool rows_stand_at_their_numbers()

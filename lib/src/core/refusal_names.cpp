@@ -66,6 +66,23 @@ constexpr std::array names{
     "unknown_file",
     "file_ended",
     "io_failed",
+    "not_a_window",
+    "wrong_window_key",
+    "wrong_window_type",
+    "window_not_free",
+    "window_free",
+    "window_of_other_queue",
+    "window_domain",
+    "window_region",
+    "no_bind",
+    "window_zero_based",
+    "window_local_write",
+    "window_outside_region",
+    "window_without_bytes",
+    "window_as_lkey",
+    "window_atomic",
+    "wrong_umr_mask",
+    "wrong_umr_field",
 };
 static_assert(names.size() == core::all_refusals, "each reason has a name, at its number");
 

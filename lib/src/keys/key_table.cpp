@@ -29,29 +29,39 @@ key_table::~key_table()
         delete[] chunk.load(std::memory_order_relaxed);
 }
 
-std::uint32_t key_table::take_index()
+std::uint32_t key_table::take_index(free_list& from, std::string_view who)
 {
-    if (free_ > rest_ || (free_ != 0 && next_ == end_)) {
-        --free_;
-        return std::exchange(first_free_, place(first_free_ << 8)->next_free);
+    if (from.count > rest_ || (from.count != 0 && next_ == end_)) {
+        --from.count;
+        return std::exchange(from.first, place(from.first << 8)->next_free);
     }
     if (next_ == end_)
         throw error(errc::out_of_memory,
-                    fmt::format("weftio: memory_region: all {} keys of this process are in use; free regions first",
-                                end_ - first_index));
+                    fmt::format("weftio: {}: all {} keys of this process are in use; free {} first", who,
+                                end_ - first_index, who == "memory_window" ? "windows" : "regions"));
     if (std::atomic<slot*>& chunk = chunks_[next_ / chunk_slots]; !chunk.load(std::memory_order_relaxed))
         chunk.store(new slot[chunk_slots], std::memory_order_release);
     return next_++;
 }
 
+void key_table::give_back(std::uint32_t index, free_list& to) noexcept
+{
+    place(index << 8)->next_free = none_;
+    (to.count == 0 ? to.first : place(to.last << 8)->next_free) = index;
+    to.last = index;
+    ++to.count;
+    --in_use_;
+}
+
 std::uint32_t key_table::add(const key_entry& entry)
 {
     const std::scoped_lock one_at_a_time(changing_);
-    const std::uint32_t index = take_index();
+    const std::uint32_t index = take_index(free_regions_, "memory_region");
     slot& made = *place(index << 8);
     const std::uint32_t key = index << 8 | made.variant;
     made.begin_change(); // who holds a generation of an earlier key sees that it is over
     made.store(entry);
+    made.windows_or_region.store(0, std::memory_order_relaxed);
     // Release, pairs with the acquire in read(): the entry of the key is written.
     made.key.store(key, std::memory_order_release);
     made.end_change();
@@ -121,13 +131,8 @@ bool key_table::withdraw(std::uint32_t key) noexcept
 void key_table::release(std::uint32_t key) noexcept
 {
     const std::scoped_lock one_at_a_time(changing_);
-    slot& gone = *place(key);
-    ++gone.variant;
-    gone.next_free = none_;
-    (first_free_ == none_ ? first_free_ : place(last_free_ << 8)->next_free) = key >> 8;
-    last_free_ = key >> 8;
-    ++free_;
-    --in_use_;
+    ++place(key)->variant;
+    give_back(key >> 8, free_regions_);
 }
 
 std::uint32_t key_table::in_use() const noexcept

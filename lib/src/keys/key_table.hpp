@@ -11,6 +11,7 @@
 
 #include "core/undying.hpp"
 #include "weftio/access.hpp"
+#include "weftio/refusal.hpp"
 
 namespace weftio::devices {
 class device_backend;
@@ -56,6 +57,38 @@ struct held_key {
     friend bool operator==(const held_key&, const held_key&) = default;
 };
 
+/// A queue pair, as windows know it.
+struct window_user {
+    std::uint64_t number = 0; ///< of no other queue pair of the process, past or future; 0: none
+    protection_domain domain{};
+
+    static std::uint64_t next_number() noexcept;
+};
+
+/// What a queue pair asks of a window. A type 1 window that is to have 0 bytes is freed.
+struct window_bind {
+    window_type type = window_type::type_2;
+    std::uint32_t window = 0;  ///< its present key; of a free window, the index counts only
+    std::uint8_t variant = 0;  ///< of its next key
+    std::uint32_t region = 0;  ///< key of the region
+    std::uint64_t address = 0; ///< first byte, as entries name it in the region
+    std::uint64_t bytes = 0;
+    access rights = access::none; ///< those of a peer; others are ignored
+    /// As the InfiniBand specification has it: bytes outside the region are refused, and peers may have
+    /// access::remote_atomic. Else as a ConnectX does it: each access to such a byte, and each atomic, is refused.
+    bool strict = true;
+};
+
+/// What is known of a window.
+struct window_view {
+    std::uint32_t key = 0; ///< of a free window: the last one, which is refused
+    window_type type = window_type::type_2;
+    bool valid = false;
+    std::uint32_t region = 0; ///< key of the region that it is bound to
+    std::uint64_t user = 0;   ///< queue pair that bound it; 0: free, or type 1
+    protection_domain domain{};
+};
+
 /// All keys of the process, in the format of mlx5: an index in the upper 24 bits and a variant in the lower 8. The
 /// variant changes whenever an index is used again, so that the key of a removed region is refused. Each NIC has a
 /// number in the table, and finds the keys that it was granted.
@@ -64,6 +97,9 @@ struct held_key {
 ///   entry changes under a sequence of its own, as change() does it: read() repeats itself while that is under way.
 /// - What has been found stays right while still() says so: it is asked for a key's own generation, so that other keys
 ///   that change or go cost nothing.
+/// - A key stands for a region or for a window: a part of a region that a queue pair lends to peers, and frees again
+///   (docs/formats.md, "Windows"). An index of one is never used for the other, because the variants of windows are
+///   chosen by programs.
 /// - A key is removed in three steps. withdraw(): read() no longer finds it. forget(), for each NIC that it was
 ///   granted: that NIC uses no address at that moment that it has found by a key. release(): the index may be used
 ///   again.
@@ -101,6 +137,31 @@ class key_table {
     /// The number of indices that are taken.
     std::uint32_t in_use() const noexcept;
 
+    /// Adds a free window, which the NIC is granted. Throws as add().
+    std::uint32_t add_window(window_type type, protection_domain domain, unsigned nic);
+    /// Binds a window, or frees one of type 1. Takes no lock and allocates nothing; waits for another change of the
+    /// same window. The regions of valid windows are not changed: see close_to_windows().
+    /// @return why the window is as it was, or none
+    refusal bind(const window_bind& what, const window_user& by, unsigned nic) noexcept;
+    /// Whether invalidate() would do it: none, or why not.
+    refusal may_invalidate(std::uint32_t key, const window_user& by, unsigned nic) const noexcept;
+    /// Frees a window of type 2, which takes the whole key. As bind() otherwise.
+    refusal invalidate(std::uint32_t key, const window_user& by, unsigned nic) noexcept;
+    /// Frees the window, whoever has bound it, and lets nobody bind it again.
+    void withdraw_window(std::uint32_t key) noexcept;
+    /// @pre withdraw_window(); no NIC uses an address that it has found by the key
+    void release_window(std::uint32_t key) noexcept;
+    window_view window(std::uint32_t key) const noexcept;
+    /// Windows that are bound to the region. @pre the key is that of a region
+    std::uint32_t windows_of(std::uint32_t region) const noexcept;
+    /// If no window is bound to the region, refuses binds until open_to_windows(). @return windows_of()
+    std::uint32_t close_to_windows(std::uint32_t region) noexcept;
+    void open_to_windows(std::uint32_t region) noexcept;
+    /// Frees all windows of the region, and refuses binds from now on. @return how many there were
+    std::uint32_t free_windows_of(std::uint32_t region) noexcept;
+    /// How many windows a queue pair has bound.
+    std::uint32_t windows_bound_by(std::uint64_t user) const noexcept;
+
     /// Reserves a number for a NIC until give_back_nic(); std::nullopt when all are taken.
     std::optional<unsigned> take_nic() noexcept;
     void give_back_nic(unsigned nic) noexcept;
@@ -130,6 +191,12 @@ class key_table {
         out.lends = (at->lends.load(std::memory_order_relaxed) >> nic & 1) != 0;
         return true;
     }
+    /// Why read() has not found the key: window_free or unknown_key.
+    refusal why_unknown(std::uint32_t key, unsigned nic) const noexcept;
+    /// The rules of windows, for a key that read() has found and whose domain is none of a queue's.
+    /// @param needed  the right that it must give  @return why `by` may not use it, or none
+    refusal check_window(std::uint32_t key, unsigned nic, const window_user& by, access needed,
+                         std::uint32_t generation) const noexcept;
     /// Whether what read() has found is as it was.
     bool still(std::uint32_t key, unsigned nic, std::uint32_t generation) const noexcept
     {
@@ -141,7 +208,14 @@ class key_table {
 
  private:
     static constexpr std::uint32_t chunk_slots = 1024;
-    static constexpr std::uint32_t none_ = 0; ///< an index that is never handed out, so 0 is no key either
+    static constexpr std::uint32_t none_ = 0;            ///< an index that is never handed out, so 0 is no key either
+    static constexpr std::uint32_t closed_ = UINT32_MAX; ///< as a number of windows: none may be bound
+
+    enum class kind : std::uint8_t { region, type_1, type_2 };
+    static constexpr kind kind_of(window_type type) noexcept
+    {
+        return type == window_type::type_1 ? kind::type_1 : kind::type_2;
+    }
 
     struct slot {
         std::atomic<std::uint64_t> nics{0};  ///< NICs that the key was granted, one bit for each
@@ -149,12 +223,17 @@ class key_table {
         std::atomic<std::uint32_t> key{none_};
         std::atomic<std::uint32_t> sequence{0}; ///< of the entry below; odd while it changes
         std::uint32_t next_free = none_;        ///< index that was freed after this one
-        std::uint8_t variant = 0;
+        std::uint8_t variant = 0;               ///< of the present or next key
+        std::atomic<kind> what{kind::region};
         std::atomic<access> rights{access::none};
         std::atomic<std::byte*> cpu{nullptr};
         std::atomic<const devices::device_backend*> device{nullptr};
         std::atomic<std::uint64_t> base{0}, to_device{0}, bytes{0};
-        std::atomic<protection_domain> domain{};
+        std::atomic<protection_domain> domain{}; ///< of a window: windows_, which no queue has
+        /// A region: windows that are bound to it. A window: key of its region.
+        std::atomic<std::uint32_t> windows_or_region{0};
+        std::atomic<std::uint64_t> user{0};             ///< window of type 2: the queue pair that bound it
+        std::atomic<protection_domain> window_domain{}; ///< of the window
 
         void load(key_entry& out) const noexcept;
         void begin_change() noexcept;
@@ -169,16 +248,36 @@ class key_table {
         slot* chunk = chunks_[index / chunk_slots].load(std::memory_order_acquire);
         return chunk ? &chunk[index % chunk_slots] : nullptr;
     }
-    std::uint32_t take_index();
+    /// The same. @pre its index was in use
+    slot& existing(std::uint32_t key) const noexcept
+    {
+        const std::uint32_t index = key >> 8;
+        return chunks_[index / chunk_slots].load(std::memory_order_acquire)[index % chunk_slots];
+    }
+    /// The slot of a window that the NIC was granted, whatever the variant of the key; nullptr: there is none.
+    slot* window_at(std::uint32_t key, unsigned nic) const noexcept;
+    refusal bind_at(slot& window, const window_bind& what, const window_user& by, unsigned nic) noexcept;
+    bool hold(std::uint32_t region) noexcept;
+    void let_go(std::uint32_t region) noexcept;
+    void free(slot& window) noexcept;
+
+    /// Indices that are free, oldest first, so that a variant repeats as late as possible.
+    struct free_list {
+        std::uint32_t first = none_, last = none_, count = 0;
+    };
+    std::uint32_t take_index(free_list& from, std::string_view who);
+    void give_back(std::uint32_t index, free_list& to) noexcept;
+    template <class Each>
+    void for_each_window(Each&& each) const;
 
     /// A chunk never moves, so that readers need no lock.
     std::array<std::atomic<slot*>, all_indices / chunk_slots> chunks_{};
     const std::uint32_t end_, rest_;
+    const protection_domain windows_ = protection_domain::make();
     mutable std::mutex changing_; ///< guards the members below, and slots that hold no key
     std::uint32_t next_ = first_index;
-    std::uint32_t in_use_ = 0, free_ = 0;
-    /// List of free indices, oldest first, so that a variant repeats as late as possible.
-    std::uint32_t first_free_ = none_, last_free_ = none_;
+    std::uint32_t in_use_ = 0;
+    free_list free_regions_, free_windows_;
     std::uint64_t nics_ = 0; ///< numbers of NICs that are taken, one bit for each
 };
 
@@ -214,6 +313,31 @@ class nic_keys {
         key_view view;
         return read(key, view) ? std::optional(view) : std::nullopt;
     }
+    /// Why read() has not found the key.
+    refusal why_unknown(std::uint32_t key) const noexcept { return table_.why_unknown(key, number_); }
+    refusal check_window(std::uint32_t key, const window_user& by, access needed,
+                         std::uint32_t generation) const noexcept
+    {
+        return table_.check_window(key, number_, by, needed, generation);
+    }
+    /// These do what key_table says of them.
+    std::uint32_t add_window(window_type type, protection_domain domain)
+    {
+        return table_.add_window(type, domain, number_);
+    }
+    refusal bind(const window_bind& what, const window_user& by) const noexcept
+    {
+        return table_.bind(what, by, number_);
+    }
+    refusal may_invalidate(std::uint32_t key, const window_user& by) const noexcept
+    {
+        return table_.may_invalidate(key, by, number_);
+    }
+    refusal invalidate(std::uint32_t key, const window_user& by) const noexcept
+    {
+        return table_.invalidate(key, by, number_);
+    }
+    key_table& table() const noexcept { return table_; }
     /// @pre the NIC uses no address at this moment that it has found by a key
     void forget(std::uint32_t key) noexcept { table_.forget(key, number_); }
 

@@ -28,7 +28,7 @@ class queue_keys {
     /// @return false: not for this queue, or not without copying
     bool read_lent(std::uint32_t key, key_view& region) const noexcept
     {
-        return resolve_region(nic_, key, access::none, domain_, region) == refusal::none && region.lends;
+        return resolve_region(nic_, key, access::none, {.domain = domain_}, region) == refusal::none && region.lends;
     }
     /// Whether what was found by the key is as it was.
     bool still(const held_key& held) const noexcept { return nic_.still(held); }

@@ -17,6 +17,7 @@ struct named {
     std::uint64_t bytes = 0;
     access rights = access::none; ///< that the region must give; at most one
     protection_domain domain{};   ///< of the queue
+    std::uint64_t peers_of = 0;   ///< a peer names them: window_user::number of its queue pair here; 0: an entry does
 };
 
 /// Where they lie.
@@ -39,14 +40,16 @@ constexpr refusal lack_of(access right) noexcept
     }
 }
 
-/// The rules that all bytes of a region have in common: key, domain and rights. What is left is range and reach.
+/// The rules that all bytes of a region or window have in common: key, domain and rights. What is left is range and
+/// reach. Windows have a domain of their own in the table, so that regions pay nothing for them.
 [[gnu::always_inline]] inline refusal resolve_region(const nic_keys& keys, std::uint32_t key, access rights,
-                                                     protection_domain domain, key_view& region) noexcept
+                                                     const window_user& by, key_view& region) noexcept
 {
     if (!keys.read(key, region))
-        return refusal::unknown_key;
-    if (region.entry.domain != domain)
-        return refusal::other_domain;
+        return keys.why_unknown(key);
+    if (region.entry.domain != by.domain)
+        if (const refusal why = keys.check_window(key, by, rights, region.generation); why != refusal::none)
+            return why;
     return (region.entry.rights & rights) == rights ? refusal::none : lack_of(rights);
 }
 
@@ -55,7 +58,8 @@ constexpr refusal lack_of(access right) noexcept
 [[gnu::always_inline]] inline refusal resolve(const nic_keys& keys, const named& what, located& out) noexcept
 {
     key_view region;
-    if (const refusal why = resolve_region(keys, what.key, what.rights, what.domain, region); why != refusal::none)
+    if (const refusal why = resolve_region(keys, what.key, what.rights, {what.peers_of, what.domain}, region);
+        why != refusal::none)
         return why;
     const key_entry& entry = region.entry;
     if (!entry.holds(what.address, what.bytes))

@@ -38,6 +38,11 @@ std::shared_ptr<rdma_queue> backend::make_rdma_queue(const rdma_rings&, rdma_ser
     refuse_rdma(*this, "rdma_queue");
 }
 
+std::unique_ptr<window> backend::make_window(window_type, protection_domain)
+{
+    refuse_rdma(*this, "memory_window");
+}
+
 std::unique_ptr<held_rdma_address> backend::add_rdma_address(const rdma_own_address&)
 {
     refuse_rdma(*this, "rdma_device");

@@ -21,6 +21,7 @@
 #include "weftio/device/wqe.h"
 #include "weftio/events.hpp"
 #include "weftio/flow_match.hpp"
+#include "weftio/memory_window.hpp"
 #include "weftio/port_info.hpp"
 #include "weftio/rdma_state.hpp"
 
@@ -53,6 +54,14 @@ class region {
     /// From now on, entries name the memory by the key of `now`, and key() returns that.
     /// @pre revoke(), or it was registered without a key; the same block
     virtual void renew(const region_request& now) noexcept = 0;
+};
+
+/// A memory window of a NIC. The destructor frees it, blocks until no peer uses it, and removes it.
+class window {
+ public:
+    virtual ~window() = default;
+    /// Any thread; takes no lock.
+    virtual memory_window_standing standing() const noexcept = 0;
 };
 
 /// An object that uses registered memory: the NIC of a port, or a DMA engine.
@@ -201,6 +210,8 @@ class backend : public memory_user {
     /// @throws weftio::error errc::not_supported the NIC or the port does not support RDMA, or not this service;
     /// errc::out_of_memory
     virtual std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings, rdma_service service);
+    /// Makes a memory window, which is free. @throws weftio::error as make_rdma_queue()
+    virtual std::unique_ptr<window> make_window(window_type type, protection_domain domain);
     /// Adds an address of the port's own (nic/rdma_backend.hpp).
     /// @throws weftio::error as make_rdma_queue(); errc::in_use the port has it already
     virtual std::unique_ptr<held_rdma_address> add_rdma_address(const rdma_own_address& own);

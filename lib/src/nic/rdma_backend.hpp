@@ -30,6 +30,7 @@ struct rdma_receive_ring {
 struct rdma_rings {
     send_ring send;
     rdma_receive_ring receive;
+    bool strict_windows = true; ///< see rdma_device_options
 };
 
 inline constexpr std::uint16_t no_vlan = 0xffff;

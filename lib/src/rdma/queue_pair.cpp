@@ -49,12 +49,13 @@ nic::doorbell_memory doorbell_of(const device& device, const queue_pair_options&
 }
 
 nic::rdma_rings rings_of(const device& device, const queue_pair_options& options, const completion_queue& sends,
-                         const completion_queue& receives)
+                         const completion_queue& receives, bool strict_windows)
 {
     constexpr std::size_t segment_bytes = WEFTIO_WQE_SEGMENT_BYTES, word = sizeof(std::uint32_t);
     const std::size_t receive_bytes = std::size_t{options.receive_entries} * options.receive_stride;
     const nic::ring_memory record = queues::placed({"queue_pair", "record", 2 * word, word}, options.record, device);
     nic::rdma_rings made;
+    made.strict_windows = strict_windows;
     made.send = {.entries = queues::placed({"queue_pair", "send_ring",
                                             std::size_t{options.send_blocks} * WEFTIO_WQE_BLOCK_BYTES, segment_bytes},
                                            options.send_ring, device),
@@ -81,7 +82,8 @@ nic::rdma_rings rings_of(const device& device, const queue_pair_options& options
 struct queue_pair::members final : queues::reported_queue {
     members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const completion_queue& sends,
             const completion_queue& receives, const queue_pair_options& wanted)
-        : at(std::move(port)), where(kernels), options(wanted), rings(rings_of(kernels, wanted, sends, receives)),
+        : at(std::move(port)), where(kernels), options(wanted),
+          rings(rings_of(kernels, wanted, sends, receives, at->strict_windows)),
           attributes("queue_pair", *at, wanted.service), queue(at->nic->make_rdma_queue(rings, wanted.service))
     {}
     members(const members&) = delete;

@@ -92,7 +92,7 @@ rdma_device::rdma_device(const port& port, const rdma_device_options& options)
                     fmt::format("weftio: rdma_device: port {} has an MTU of {}, too small for packets with {} bytes of "
                                 "payload; open it with a larger port_options::mtu",
                                 port.spec(), port.mtu(), net::smallest_path_mtu));
-    state_ = core::make_shared_here<state>(detail::internals::share(port), all);
+    state_ = core::make_shared_here<state>(detail::internals::share(port), all, options.strict_windows);
 }
 
 const std::string& rdma_device::address() const noexcept

@@ -1,6 +1,7 @@
 // The internals of an rdma_device, for the queue pairs made on it.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "net/roce_headers.hpp"
@@ -39,7 +40,11 @@ struct local_addresses {
 } // namespace rdma
 
 struct rdma_device::state : rdma::local_addresses {
-    using local_addresses::local_addresses;
+    state(std::shared_ptr<nic::backend> of, const std::vector<nic::rdma_own_address>& addresses, bool strict)
+        : local_addresses(std::move(of), addresses), strict_windows(strict)
+    {}
+
+    const bool strict_windows; ///< see rdma_device_options
 };
 
 } // namespace weftio

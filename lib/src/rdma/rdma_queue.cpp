@@ -52,18 +52,23 @@ rdma::pair_attributes attributes_of(const rdma::local_addresses& at, const rdma_
 
 /// Both rings of a queue pair from creation or reset to the next reset.
 struct pair_life {
-    pair_life(const device& device, const rdma_queue_options& options)
-        : sends(device, {.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_RDMA}),
+    pair_life(const device& device, const rdma_queue_options& options, bool strict)
+        : strict_windows(strict),
+          sends(device, {.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_RDMA}),
           receives(device, options.receive_entries, options.receive_segments, sends.completion())
     {}
 
-    nic::rdma_rings begin() { return {.send = sends.begin(), .receive = receives.begin()}; }
+    nic::rdma_rings begin()
+    {
+        return {.send = sends.begin(), .receive = receives.begin(), .strict_windows = strict_windows};
+    }
     void belong_to(const std::shared_ptr<nic::rdma_queue>& queue, std::uint32_t ring_number)
     {
         sends.belong_to(queue, ring_number);
         receives.belong_to(queue, ring_number);
     }
 
+    const bool strict_windows;
     queues::send_life sends;
     rdma::receive_life receives;
 };
@@ -78,7 +83,10 @@ struct rdma_queue::members final : queues::reported_queue, rdma_receives {
           own(attributes.address(queue->number(), attributes.first().send_psn))
     {}
 
-    std::shared_ptr<pair_life> make_life() const { return core::make_shared_here<pair_life>(where, options); }
+    std::shared_ptr<pair_life> make_life() const
+    {
+        return core::make_shared_here<pair_life>(where, options, at->strict_windows);
+    }
     const char* kind() const noexcept override { return "rdma_queue"; }
     nic::send_queue& reports() noexcept override { return *queue; }
     weftio_dev_rdma_recv* handle() const noexcept override { return queue.life()->receives.handle(); }

@@ -27,7 +27,8 @@ namespace {
 
 void check(access rights)
 {
-    constexpr access all = access::local_write | access::remote_write | access::remote_read | access::remote_atomic;
+    constexpr access all =
+        access::local_write | access::remote_write | access::remote_read | access::remote_atomic | access::bind;
     constexpr access changing = access::remote_write | access::remote_atomic;
     const auto bits = static_cast<unsigned>(rights);
     if ((rights & all) != rights)
@@ -123,6 +124,17 @@ void memory_region::register_with(const dma_engine& engine)
 void memory_region::register_with(const file_engine& engine)
 {
     state_->region.register_with(*detail::internals::backend(engine));
+}
+
+void memory_region::close()
+{
+    state_->region.require_no_windows("close");
+    state_->region.revoke();
+}
+
+std::uint32_t memory_region::windows() const noexcept
+{
+    return state_->region.windows();
 }
 
 std::uint32_t memory_region::rereg(const region_options& options, std::size_t offset, std::size_t bytes)

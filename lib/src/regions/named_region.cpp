@@ -7,6 +7,7 @@
 
 #include "core/cancellation.hpp"
 #include "core/guarded.hpp"
+#include "core/log.hpp"
 #include "keys/key_table.hpp"
 #include "weftio/error.hpp"
 
@@ -18,6 +19,18 @@ keys::key_table& keys()
 {
     return core::undying<keys::key_table>();
 }
+
+/// Lets windows be bound to a region again.
+class opened {
+ public:
+    explicit opened(std::uint32_t region) noexcept : region_(region) {}
+    opened(const opened&) = delete;
+    opened& operator=(const opened&) = delete;
+    ~opened() { keys().open_to_windows(region_); }
+
+ private:
+    const std::uint32_t region_;
+};
 
 } // namespace
 
@@ -76,7 +89,10 @@ keys::key_entry named_region::entry() const noexcept
 
 void named_region::rereg(const region_options& options, std::size_t offset, std::size_t bytes)
 {
-    if (!maker_.may_end() || !keys().withdraw(at_.process_key))
+    if (!maker_.may_end())
+        return;
+    require_no_windows("rereg");
+    if (!keys().withdraw(at_.process_key))
         return;
     for (const auto& each : nics_)
         each.region->revoke();
@@ -84,12 +100,15 @@ void named_region::rereg(const region_options& options, std::size_t offset, std:
     at_.process_key = keys().renew(at_.process_key, entry());
     for (const auto& each : nics_)
         each.region->renew(at_);
+    keys().open_to_windows(at_.process_key);
 }
 
 void named_region::replace(std::shared_ptr<const devices::memory_block> block, const region_options& options)
 {
     if (!maker_.may_end())
         return;
+    require_no_windows("replace");
+    const opened when_done(at_.process_key);
     std::vector<std::unique_ptr<nic::region>> made;
     for (const auto& each : nics_) // without the key, which the present memory still has
         made.push_back(each.nic->register_memory({.block = block}));
@@ -132,10 +151,29 @@ std::optional<std::uint32_t> named_region::lkey(const nic::memory_user& nic) con
     return std::nullopt;
 }
 
+std::uint32_t named_region::windows() const noexcept
+{
+    return at_.process_key == 0 || withdrawn_ ? 0 : keys().windows_of(at_.process_key);
+}
+
+void named_region::require_no_windows(std::string_view who) const
+{
+    const std::uint32_t bound = at_.process_key == 0 || withdrawn_ ? 0 : keys().close_to_windows(at_.process_key);
+    if (bound != 0)
+        throw error(
+            errc::in_use,
+            fmt::format("weftio: memory_region: {}: {} memory window{} bound to it; invalidate or destroy {} first",
+                        who, bound, bound == 1 ? " is" : "s are", bound == 1 ? "it" : "them"));
+}
+
 void named_region::revoke() noexcept
 {
     if (at_.process_key == 0 || withdrawn_ || !maker_.may_end())
         return;
+    if (const std::uint32_t freed = keys().free_windows_of(at_.process_key); freed != 0)
+        core::log(log_level::warning,
+                  fmt::format("memory_region: {} memory window{} still bound to a region when it ended", freed,
+                              freed == 1 ? " was" : "s were"));
     withdrawn_ = keys().withdraw(at_.process_key);
     for (const auto& each : nics_)
         each.region->revoke();

@@ -59,6 +59,11 @@ class named_region {
     std::size_t bytes() const noexcept { return at_.bytes; }
     std::uint64_t iova() const noexcept { return at_.address; }
     access rights() const noexcept { return at_.rights; }
+    /// Memory windows that are bound to it.
+    std::uint32_t windows() const noexcept;
+    /// From now on, no window can be bound to it. @param who  "close", for the error text
+    /// @throws weftio::error errc::in_use some are bound to it
+    void require_no_windows(std::string_view who) const;
     /// Withdraws the key: every NIC refuses it from now on.
     void revoke() noexcept;
 

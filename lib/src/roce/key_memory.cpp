@@ -28,7 +28,7 @@ bool store(std::byte* at, std::span<const std::uint8_t> bytes) noexcept
 
 refusal key_memory::find(const remote_range& range, access needed, std::byte*& at) const noexcept
 {
-    return keys_.resolve_for_cpu(range.key, range.address, range.bytes, needed, at);
+    return keys::resolve_for_cpu(nic_, {range.key, range.address, range.bytes, needed, for_.domain, for_.number}, at);
 }
 
 refusal key_memory::check(const remote_range& range, access needed)
@@ -66,9 +66,15 @@ refusal key_memory::word(std::uint32_t key, std::uint64_t address, std::uint64_t
     return refusal::none;
 }
 
-refusal key_memory::invalidate(std::uint32_t key)
+refusal key_memory::may_invalidate(std::uint32_t key)
 {
-    return nic_.find(key) ? refusal::not_invalidated : refusal::unknown_key;
+    const refusal why = nic_.may_invalidate(key, for_);
+    return why == refusal::not_a_window && nic_.find(key) ? refusal::not_invalidated : why;
+}
+
+void key_memory::invalidate(std::uint32_t key)
+{
+    nic_.invalidate(key, for_);
 }
 
 } // namespace weftio::roce

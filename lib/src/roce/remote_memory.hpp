@@ -30,8 +30,10 @@ class remote_memory {
     /// Returns in `word` the address of the word, for core::guarded(). Changes `word` on success only. @pre address is
     /// a multiple of 8
     virtual refusal word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word) = 0;
-    /// Invalidates the key (SEND with invalidate), or changes nothing.
-    virtual refusal invalidate(std::uint32_t key) = 0;
+    /// Whether invalidate() may be called.
+    virtual refusal may_invalidate(std::uint32_t key) = 0;
+    /// Invalidates the key of a window (SEND with invalidate), if it is still valid.
+    virtual void invalidate(std::uint32_t key) = 0;
 
  protected:
     ~remote_memory() = default;

@@ -102,6 +102,8 @@ bool requester::execute(message& local, allowance& most)
             return false;
         }
     }
+    if (!entries_.in_force())
+        return false;
     ++cursor_;
     packet_ = 0;
     retire();

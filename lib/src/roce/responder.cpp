@@ -110,7 +110,8 @@ responder::verdict responder::take_entry()
 }
 
 /// RDMA step 10, SEND: the first packet takes a receive entry, each packet is appended, the last one completes the
-/// entry. A key that cannot be invalidated is refused before the payload of its packet is written.
+/// entry. A key that cannot be invalidated is refused before the payload of its packet is written, and invalidated
+/// after.
 responder::verdict responder::take_send(const roce_packet& packet, const roce_shape& shape)
 {
     if (shape.begins()) {
@@ -119,9 +120,10 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
         offset_ = 0;
         under_way_ = roce_operation::send;
     }
+    const std::uint32_t invalidated = packet.headers.invalidate_key;
     if (shape.has_invalidate) {
-        if (const verdict done = invalidate(packet.headers.invalidate_key); done != verdict::done)
-            return done;
+        if (const refusal why = memory_.may_invalidate(invalidated); why != refusal::none)
+            return refuse_invalidation(invalidated, why);
     }
     if (const refusal delivered = entries_.deliver(offset_, packet.payload); delivered != refusal::none) {
         has_entry_ = false;
@@ -129,19 +131,20 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
         return refuse_receive(delivered);
     }
     offset_ += static_cast<std::uint32_t>(packet.payload.size());
+    if (shape.has_invalidate)
+        memory_.invalidate(invalidated);
     return shape.ends() ? end_send(packet.headers, shape) : verdict::done;
 }
 
-responder::verdict responder::invalidate(std::uint32_t key)
+/// The peer is told nothing, as Linux's rdma_rxe does it: the message has arrived.
+responder::verdict responder::refuse_invalidation(std::uint32_t key, refusal why)
 {
-    const refusal why = memory_.invalidate(key);
-    if (why == refusal::none)
-        return verdict::done;
     has_entry_ = false;
     entries_.complete({.result = refusal::not_invalidated, .by = filled_by::send_invalidate});
     refuse(why);
     refused_.invalidates = key;
-    return verdict::refused;
+    nak_ = core::no_nak;
+    return verdict::receive_failed;
 }
 
 responder::verdict responder::end_send(const roce_headers& headers, const roce_shape& shape)
@@ -307,7 +310,7 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
         return;
     }
     if (result != verdict::not_ready)
-        return give_up(nak_, expected_);
+        return nak_ == core::no_nak ? end_silently(packet.headers) : give_up(nak_, expected_);
     gap_reported_ = true; // the packets after this one are out of sequence, which the RNR NAK covers
     acknowledge(rnr_syndrome(settings_.min_rnr_timer), expected_);
 }
@@ -362,6 +365,14 @@ void responder::give_up(std::uint8_t nak, std::uint32_t psn)
 {
     stop();
     acknowledge(nak, psn);
+}
+
+/// Ends the connection, and acknowledges the request if it asks for that.
+void responder::end_silently(const roce_headers& headers)
+{
+    stop();
+    if (headers.bth.ack_request)
+        acknowledge(entries_.credits(), expected_);
 }
 
 void responder::stop()

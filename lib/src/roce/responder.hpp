@@ -94,7 +94,7 @@ class responder {
     verdict execute(const roce_packet& packet, const roce_shape& shape);
     verdict take_entry();
     verdict take_send(const roce_packet& packet, const roce_shape& shape);
-    verdict invalidate(std::uint32_t key);
+    verdict refuse_invalidation(std::uint32_t key, refusal why);
     verdict end_send(const roce_headers& headers, const roce_shape& shape);
     verdict take_write(const roce_packet& packet, const roce_shape& shape);
     verdict begin_write(const roce_packet& packet, const roce_shape& shape);
@@ -109,6 +109,7 @@ class responder {
     void repeat_read(const roce_headers& headers);
     void repeat_atomic(const roce_headers& headers);
     void give_up(std::uint8_t nak, std::uint32_t psn);
+    void end_silently(const roce_headers& headers);
     void drop_message();
 
     verdict refuse(refusal why) noexcept;

@@ -67,6 +67,9 @@ class send_entries {
     virtual refusal scatter(const message& of, std::uint32_t offset, std::span<const std::uint8_t> bytes) = 0;
     /// Executes a local operation. Called once, in the order of the entries.  @return why the entry fails, or none
     virtual refusal execute(const message& of) = 0;
+    /// Whether the last local operation is in force everywhere. Until then it does not complete, and no later entry
+    /// begins.
+    virtual bool in_force() { return true; }
     /// The message is done. Messages end in order.
     virtual void end(const message& done, refusal result) = 0;
 

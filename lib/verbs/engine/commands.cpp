@@ -36,6 +36,8 @@ constexpr auto rows = std::to_array<command_row>({
     {IB_USER_VERBS_CMD_REG_MR, false, "REG_MR", form<ib_uverbs_reg_mr, ib_uverbs_reg_mr_resp>, reg_mr},
     {IB_USER_VERBS_CMD_REREG_MR, false, "REREG_MR", form<ib_uverbs_rereg_mr, ib_uverbs_rereg_mr_resp>, rereg_mr},
     {IB_USER_VERBS_CMD_DEREG_MR, false, "DEREG_MR", quiet_form<ib_uverbs_dereg_mr>, dereg_mr},
+    {IB_USER_VERBS_CMD_ALLOC_MW, false, "ALLOC_MW", form<ib_uverbs_alloc_mw, ib_uverbs_alloc_mw_resp>, alloc_mw},
+    {IB_USER_VERBS_CMD_DEALLOC_MW, false, "DEALLOC_MW", quiet_form<ib_uverbs_dealloc_mw>, dealloc_mw},
     {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, false, "CREATE_COMP_CHANNEL",
      form<ib_uverbs_create_comp_channel, ib_uverbs_create_comp_channel_resp>, create_comp_channel},
     {IB_USER_VERBS_CMD_CREATE_CQ, false, "CREATE_CQ", form<ib_uverbs_create_cq, ib_uverbs_create_cq_resp>, create_cq},

@@ -33,6 +33,8 @@ void dealloc_pd(context& in, call& what);
 void reg_mr(context& in, call& what);
 void rereg_mr(context& in, call& what);
 void dereg_mr(context& in, call& what);
+void alloc_mw(context& in, call& what);
+void dealloc_mw(context& in, call& what);
 
 void create_comp_channel(context& in, call& what);
 void create_cq(context& in, call& what);

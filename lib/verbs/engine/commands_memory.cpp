@@ -1,4 +1,4 @@
-// Protection domains and memory regions.
+// Protection domains, memory regions and memory windows.
 #include <cerrno>
 
 #include "commands.hpp"
@@ -9,7 +9,7 @@ namespace weftio::verbs {
 namespace {
 
 // Flags of REG_MR (rdma/ib_user_ioctl_verbs.h) in addition to the rights, which have the same values in the library.
-constexpr std::uint32_t rights_mask = 0xf, bind_windows = 1u << 4, zero_based = 1u << 5, on_demand = 1u << 6,
+constexpr std::uint32_t rights_mask = 0x1f, zero_based = 1u << 5, on_demand = 1u << 6,
                         huge_pages = 1u << 7, flush_global = 1u << 8, flush_persistent = 1u << 9,
                         optional_flags = 0x3ffu << 20;
 
@@ -22,7 +22,7 @@ constexpr std::uint64_t page_offset(std::uint64_t address) noexcept
 /// Adopts the program's memory. @return options to register it with  @throws failure, error
 region_options take_bytes(context& in, region& made)
 {
-    const std::uint32_t known = rights_mask | bind_windows | zero_based | huge_pages | optional_flags;
+    const std::uint32_t known = rights_mask | zero_based | huge_pages | optional_flags;
     require_feature((made.access & on_demand) == 0, "the device has no on-demand paging");
     require_feature((made.access & (flush_global | flush_persistent)) == 0, "the device has no FLUSH");
     require((made.access & ~known) == 0, EINVAL);
@@ -77,6 +77,7 @@ void rereg_mr(context& in, call& what)
     const bool moves = (asked.flags & translation) != 0;
     require(!moves || page_offset(asked.start) == page_offset(asked.hca_va), EINVAL);
     region& old = *in.regions.find(asked.mr_handle);
+    require(old.registered->windows() == 0, EINVAL);
     auto made = std::make_shared<region>();
     made->in = use((asked.flags & of_domain) != 0 ? in.domains.find(asked.pd_handle) : old.in.share());
     made->start = moves ? asked.start : old.start;
@@ -96,8 +97,32 @@ void rereg_mr(context& in, call& what)
 void dereg_mr(context& in, call& what)
 {
     const std::uint32_t handle = what.request<ib_uverbs_dereg_mr>().mr_handle;
-    in.regions.find(handle, in.why_missing(handle));
+    require(in.regions.find(handle, in.why_missing(handle))->registered->windows() == 0, EINVAL);
     in.regions.remove(handle);
+}
+
+void alloc_mw(context& in, call& what)
+{
+    const auto asked = what.request<ib_uverbs_alloc_mw>();
+    require(asked.mw_type == static_cast<int>(window_type::type_1) ||
+                asked.mw_type == static_cast<int>(window_type::type_2),
+            EINVAL);
+    auto made = std::make_shared<window>();
+    made->in = use(in.domains.find(asked.pd_handle));
+    made->made.emplace(in.of.rdma, static_cast<window_type>(asked.mw_type), made->in->number);
+    ib_uverbs_alloc_mw_resp core{};
+    core.mw_handle = in.next_handle();
+    core.rkey = made->made->rkey();
+    what.respond(core);
+    in.windows.add(core.mw_handle, made);
+}
+
+/// A window that is bound is freed.
+void dealloc_mw(context& in, call& what)
+{
+    const std::uint32_t handle = what.request<ib_uverbs_dealloc_mw>().mw_handle;
+    in.windows.find(handle, in.why_missing(handle));
+    in.windows.remove(handle);
 }
 
 } // namespace weftio::verbs

@@ -63,6 +63,7 @@ class context {
     bool link_was_up = false; ///< link state that was reported to the program
     table<domain> domains;
     table<region> regions;
+    table<window> windows;
     table<channel> channels; ///< by the number of the program's descriptor
     table<completions> completion_queues;
     table<pair> pairs;

@@ -76,12 +76,15 @@ ib_uverbs_query_device_resp describe_device(const node& of) noexcept
     says.max_qp = most_pairs;
     says.max_qp_wr = most_blocks;
     says.device_cap_flags = IB_UVERBS_DEVICE_CURR_QP_STATE_MOD | IB_UVERBS_DEVICE_SYS_IMAGE_GUID |
-                            IB_UVERBS_DEVICE_RC_RNR_NAK_GEN | IB_UVERBS_DEVICE_BAD_PKEY_CNTR;
+                            IB_UVERBS_DEVICE_RC_RNR_NAK_GEN | IB_UVERBS_DEVICE_BAD_PKEY_CNTR |
+                            IB_UVERBS_DEVICE_MEM_WINDOW | IB_UVERBS_DEVICE_MEM_MGT_EXTENSIONS |
+                            IB_UVERBS_DEVICE_MEM_WINDOW_TYPE_2B;
     says.max_sge = most_segments;
     says.max_sge_rd = most_segments;
     says.max_cq = 1u << 16;
     says.max_cqe = most_completions;
     says.max_mr = most_regions;
+    says.max_mw = most_regions;
     says.max_pd = most_regions;
     says.max_qp_rd_atom = most_reads;
     says.max_qp_init_rd_atom = most_reads;

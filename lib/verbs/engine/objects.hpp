@@ -15,6 +15,7 @@
 #include "watcher.hpp"
 #include "weftio/completion_queue.hpp"
 #include "weftio/memory.hpp"
+#include "weftio/memory_window.hpp"
 #include "weftio/progress.hpp"
 #include "weftio/queue_pair.hpp"
 
@@ -61,6 +62,11 @@ struct region {
     std::optional<memory_region> registered;
     std::uint64_t start = 0, length = 0, iova = 0;
     std::uint32_t access = 0;
+};
+
+struct window {
+    use<domain> in;
+    std::optional<memory_window> made;
 };
 
 /// A completion channel: the program reads struct ib_uverbs_comp_event_desc from it.

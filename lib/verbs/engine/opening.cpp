@@ -100,6 +100,7 @@ void open_all(const settings& wanted, const weftio_verbs_host& host, watcher& ev
         if (hides)
             host.hide_drivers(false);
         rdma_device_options addresses;
+        addresses.strict_windows = false; // as the device that programs take it for
         addresses.address = each == 0 && !wanted.address.empty() ? wanted.address : address_for(opened.mac());
         addresses.link_local = true;
         rdma_device rdma(opened, addresses);

@@ -53,8 +53,6 @@ unsupported refusal_of(const call& what) noexcept
     switch (what.command()) {
         case IB_USER_VERBS_CMD_CREATE_AH:
         case IB_USER_VERBS_CMD_DESTROY_AH: return {"the device has no address handles, because it has no UD"};
-        case IB_USER_VERBS_CMD_ALLOC_MW:
-        case IB_USER_VERBS_CMD_DEALLOC_MW: return {"the device has no memory windows"};
         case IB_USER_VERBS_CMD_ATTACH_MCAST:
         case IB_USER_VERBS_CMD_DETACH_MCAST: return {"the device has no multicast, because it has no UD"};
         case IB_USER_VERBS_CMD_CREATE_SRQ:

@@ -273,7 +273,7 @@ TEST_F(Region, IsRefusedRightsThatContradictEachOther)
             EXPECT_EQ(refused.code(), errc::invalid_argument);
             EXPECT_NE(std::string(refused.what()).find("add access::local_write"), std::string::npos) << refused.what();
         }
-    EXPECT_EQ(error_of([&] { memory_region(room, {.rights = static_cast<access>(0x10)}); }).code(),
+    EXPECT_EQ(error_of([&] { memory_region(room, {.rights = static_cast<access>(0x20)}); }).code(),
               errc::invalid_argument);
     EXPECT_EQ(table.in_use(), before);
     for (const access rights : {access::none, access::remote_read, access::local_write | access::remote_write,

@@ -117,7 +117,7 @@ answer by_local_target(const question& asked)
 
 answer by_remote_write(const question& asked)
 {
-    roce::key_memory memory(asked.keys, asked.domain);
+    roce::key_memory memory(asked.keys, {.number = 1, .domain = asked.domain});
     const roce::remote_range range{asked.key, asked.address, asked.bytes};
     const std::vector<std::uint8_t> bytes(asked.bytes, 0xee);
     const refusal why = memory.write(range, bytes);
@@ -134,7 +134,7 @@ answer by_remote_write(const question& asked)
 }
 answer by_remote_read(const question& asked)
 {
-    roce::key_memory memory(asked.keys, asked.domain);
+    roce::key_memory memory(asked.keys, {.number = 1, .domain = asked.domain});
     std::span<const std::uint8_t> bytes;
     const refusal why = memory.read({asked.key, asked.address, asked.bytes}, bytes);
     EXPECT_EQ(bytes.size(), why == refusal::none ? asked.bytes : 0u);
@@ -142,7 +142,7 @@ answer by_remote_read(const question& asked)
 }
 answer by_remote_atomic(const question& asked)
 {
-    roce::key_memory memory(asked.keys, asked.domain);
+    roce::key_memory memory(asked.keys, {.number = 1, .domain = asked.domain});
     std::uint64_t* word = nullptr;
     const refusal why = memory.word(asked.key, asked.address, word);
     return found_at(why, word);

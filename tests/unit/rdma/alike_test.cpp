@@ -153,7 +153,8 @@ INSTANTIATE_TEST_SUITE_P(
                      [](two_ends& ends) {
                          receive(ends, bytes);
                          post(ends, WEFTIO_OPCODE_SEND_INVALIDATE, {ours(ends)}, 0x1234);
-                     }},
+                     },
+                     message_case::rc, false},
         message_case{"SendBeforeItsReceive", [](two_ends& ends) { send_into(ends, 0); }, message_case::rc, false,
                      [](two_ends& ends) { receive(ends, bytes); }},
         message_case{"ImmediateBeforeItsReceive", write_with_immediate, message_case::rc, false,

@@ -63,13 +63,11 @@ class fake_memory : public remote_memory {
             found = &words_[(address - own_begin) / 8];
         return why;
     }
-    refusal invalidate(std::uint32_t of) override
+    refusal may_invalidate(std::uint32_t of) override
     {
-        if (of != own_key)
-            return refusal::unknown_key;
-        own_key = 0;
-        return refusal::none;
+        return of == own_key ? refusal::none : refusal::not_a_window;
     }
+    void invalidate(std::uint32_t) override { own_key = 0; }
 
     access rights = access::remote_write | access::remote_read | access::remote_atomic;
     std::uint32_t own_key = key;

@@ -100,8 +100,8 @@ TEST_F(RoceKeyMemory, RefusesOtherDomainsAndRemovedKeys)
     EXPECT_EQ(memory.check({gone, base, 1}, weftio::access::remote_read), refusal::none);
     table.withdraw(gone);
     EXPECT_EQ(memory.check({gone, base, 1}, weftio::access::remote_read), refusal::unknown_key);
-    EXPECT_EQ(memory.invalidate(gone), refusal::unknown_key);
-    EXPECT_EQ(memory.invalidate(other), refusal::not_invalidated);
+    EXPECT_EQ(memory.may_invalidate(gone), refusal::not_a_window);
+    EXPECT_EQ(memory.may_invalidate(other), refusal::not_invalidated);
 }
 
 TEST_F(RoceKeyMemory, CannotReachWhatTheCpuCannot)

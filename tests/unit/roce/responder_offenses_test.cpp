@@ -163,15 +163,6 @@ const offense offenses[]{
          EXPECT_EQ(end.receives.completions.at(0).result, refusal::unknown_key);
      },
      0x63, unknown_key},
-    {"InvalidateOfAnUnknownKey",
-     [](at_responder& end) {
-         end.receives.post(8);
-         end.ask(rc_send_only_invalidate, first, 8, [](roce_headers& headers) { headers.invalidate_key = 7; });
-         EXPECT_EQ(end.receives.completions.at(0).result, refusal::not_invalidated);
-         EXPECT_EQ(end.receives.messages.at(0), bytes()) << "nothing was placed";
-         EXPECT_EQ(end.ours.last_refused().invalidates, 7u);
-     },
-     0x62, unknown_key},
     {.name = "WriteWithImmediateIntoARegionThatIsGone",
      .ask =
          [](at_responder& end) {
@@ -216,6 +207,25 @@ TEST(RoceResponderForms, OfAnotherServiceAreIgnored)
         end.ask_badly(static_cast<roce_opcode>(opcode), first, roce_refusal::unknown_opcode);
     EXPECT_EQ(end.answered(), answers{});
     EXPECT_EQ(end.ours.ignored.value(), 5u);
+}
+
+/// As Linux's rdma_rxe: the peer is not told.
+TEST(RoceResponderInvalidation, OfAKeyThatIsNoneEndsTheConnectionWithoutANak)
+{
+    for (const bool asks : {true, false}) {
+        at_responder end;
+        end.receives.post(8);
+        end.ask(rc_send_only_invalidate, first, 8, [&](roce_headers& headers) {
+            headers.invalidate_key = 7;
+            headers.bth.ack_request = asks;
+        });
+        EXPECT_EQ(end.answered(), (asks ? answers{ack(first, 0)} : answers{}));
+        EXPECT_TRUE(end.ours.failed());
+        EXPECT_EQ(end.ours.last_refused().reason, not_a_window);
+        EXPECT_EQ(end.ours.last_refused().invalidates, 7u);
+        EXPECT_EQ(end.receives.completions.at(0).result, refusal::not_invalidated);
+        EXPECT_EQ(end.receives.messages.at(0), bytes()) << "nothing was placed";
+    }
 }
 
 TEST(RoceResponderForms, ThatAreWrongEndNoUnreliableConnection)

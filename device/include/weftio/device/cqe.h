@@ -40,6 +40,7 @@ enum weftio_syndrome {
     WEFTIO_SYNDROME_LOCAL_QP_OPERATION = 0x02, /**< malformed entry: opcode, size, segment, index */
     WEFTIO_SYNDROME_LOCAL_PROTECTION = 0x04,   /**< unknown or stale key, outside the region, no right */
     WEFTIO_SYNDROME_FLUSHED = 0x05,            /**< the queue was in error already */
+    WEFTIO_SYNDROME_WINDOW_BIND = 0x06,        /**< RDMA: a bind or an invalidation of a window was refused */
     WEFTIO_SYNDROME_BAD_RESPONSE = 0x10,       /**< RDMA: a response does not match its request */
     WEFTIO_SYNDROME_LOCAL_ACCESS = 0x11,       /**< RDMA: memory removed during a WRITE with immediate */
     WEFTIO_SYNDROME_REMOTE_INVALID = 0x12,     /**< RDMA: the peer refuses length, order or operation */

@@ -35,12 +35,49 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_modes(weftio_u32 flags)
            (flags & WEFTIO_DEV_RDMA_FENCE ? WEFTIO_FENCE : 0);
 }
 
+/**
+ * Writes the entry of a bind or an invalidation at `index`: three blocks or two, control segment last. The words of the
+ * request: flags, mask, first word of the key, queue and variant, and from the ninth on the memory segment.
+ */
+WEFTIO_FN void weftio_dev_write_window(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
+                                       struct weftio_dev_rdma_request request, weftio_u32 flags)
+{
+    const weftio_u32 binds = request.segments == 12, bound_to_queue = request.body[0] == WEFTIO_UMR_BIND_TYPE_2;
+    const weftio_u32 queue = bound_to_queue ? weftio_swap32(ring->queue << 8) & ~0xff000000u : 0x00ffffffu;
+
+    weftio_dev_send_segment(ring, index, 1, request.body[0], binds ? 4u << 8 : 0, 0, request.body[1]);
+    weftio_dev_send_segment(ring, index, 2, 0, 0, 0, 0);
+    weftio_dev_send_segment(ring, index, 3, 0, 0, 0, 0);
+    weftio_dev_send_segment(ring, index, 4, request.body[2], queue | (request.body[3] & 0xff000000u), 0, 0);
+    weftio_dev_send_segment(ring, index, 5, request.body[10], request.body[11], 0, binds ? request.body[8] : 0);
+    weftio_dev_send_segment(ring, index, 6, 0, 0, 0, 0);
+    weftio_dev_send_segment(ring, index, 7, 0, 0, 0, 0);
+    if (binds) {
+        weftio_dev_send_segment(ring, index, 8, request.body[8], request.body[9], request.body[10], request.body[11]);
+        for (weftio_u32 segment = 9; segment < 12; ++segment)
+            weftio_dev_send_segment(ring, index, segment, 0, 0, 0, 0);
+    }
+    weftio_dev_write_control_modes(weftio_dev_send_block(ring, index), index, request.opcode,
+                                   ring->queue << 8 | request.segments, weftio_dev_rdma_modes(flags),
+                                   request.immediate_be);
+}
+
+/** How many positions a request takes. */
+WEFTIO_FN weftio_u32 weftio_dev_rdma_positions(struct weftio_dev_rdma_request request)
+{
+    return (request.segments + WEFTIO_WQE_BLOCK_SEGMENTS - 1) / WEFTIO_WQE_BLOCK_SEGMENTS;
+}
+
 /** Writes the entry of a request at `index`: one block, control segment last. */
 WEFTIO_FN void weftio_dev_write_rdma(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
                                      struct weftio_dev_rdma_request request, weftio_u32 flags)
 {
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
 
+    if (request.opcode == WEFTIO_OPCODE_UMR) {
+        weftio_dev_write_window(ring, index, request, flags);
+        return;
+    }
     for (weftio_u32 word = 0; word < 12; word += 4)
         weftio_store_x4(block + 4 + word, request.body[word], request.body[word + 1], request.body[word + 2],
                         request.body[word + 3]);
@@ -72,10 +109,11 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_enqueue_position(WEFTIO_GLOBAL struct wefti
 
     if (!weftio_dev_is_handle(rdma->queue.abi, WEFTIO_DEV_ABI_RDMA) || !request.segments)
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    if (!weftio_dev_send_reserve(&rdma->queue.ring, 1, &index))
+    const weftio_u32 positions = weftio_dev_rdma_positions(request);
+    if (!weftio_dev_send_reserve(&rdma->queue.ring, positions, &index))
         return WEFTIO_DEV_FULL;
     weftio_dev_write_rdma(&rdma->queue.ring, index, request, flags);
-    weftio_dev_send_fill(&rdma->queue.ring, index, 1);
+    weftio_dev_send_fill(&rdma->queue.ring, index, positions);
     *position = index;
     return WEFTIO_DEV_OK;
 }
@@ -105,7 +143,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_enqueue_weak(WEFTIO_GLOBAL struct weftio_de
                                                   weftio_u32 flags)
 {
     if (!weftio_dev_is_handle(rdma->queue.abi, WEFTIO_DEV_ABI_RDMA) || !request.segments ||
-        !weftio_dev_weak_fits(&rdma->queue.ring, position))
+        !weftio_dev_weak_fits(&rdma->queue.ring, position + weftio_dev_rdma_positions(request) - 1))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     weftio_dev_write_rdma(&rdma->queue.ring, position, request, flags);
     return WEFTIO_DEV_OK;
@@ -182,10 +220,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_send_imm(WEFTIO_GLOBAL struct weftio_dev_rd
                                    flags);
 }
 
-/**
- * As weftio_dev_rdma_send; the peer invalidates its key `rkey`. The software NIC refuses that as responder, and the
- * queue pair fails: there a key ends with its region.
- */
+/** As weftio_dev_rdma_send; the peer invalidates its key `rkey`: see weftio_dev_rdma_send_inval_request(). */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_send_inval(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                                 struct weftio_dev_buf buffer, weftio_u64 buffer_offset,
                                                 weftio_u64 bytes, weftio_u32 rkey, weftio_u32 flags)
@@ -305,13 +340,41 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_wait(WEFTIO_GLOBAL struct weftio_dev_rdma *
     return weftio_dev_send_queue_wait_completed(&rdma->queue, position, timeout_ns);
 }
 
+/** Position of the entry that ends before `end`: a bind or an invalidation began two positions or one earlier. */
+WEFTIO_FN weftio_u32 weftio_dev_rdma_entry_before(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 end)
+{
+    for (weftio_u32 positions = 3; positions > 1; --positions) {
+        const weftio_u32 at = end - positions;
+        const WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, at);
+        const weftio_u32 segments = positions * WEFTIO_WQE_BLOCK_SEGMENTS;
+
+        /* The fifth word is 0 in the second and third block of a bind, which hold what the caller has chosen. */
+        if (weftio_load_relaxed_u32(block) == weftio_swap32((at & 0xffffu) << 8 | WEFTIO_OPCODE_UMR) &&
+            weftio_load_relaxed_u32(block + 1) == weftio_swap32(ring->queue << 8 | segments) &&
+            (weftio_load_relaxed_u32(block + 4) & WEFTIO_UMR_INLINE))
+            return at;
+    }
+    return end - 1;
+}
+
 /** Commits strong entries and waits until all committed ones are done: as weftio_dev_send_queue_submit_wait. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_commit_wait(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u64 timeout_ns)
 {
-    return weftio_dev_send_queue_submit_wait(&rdma->queue, timeout_ns);
+    weftio_s32 status = weftio_dev_send_queue_submit(&rdma->queue);
+
+    if (status != WEFTIO_DEV_OK)
+        return status;
+    weftio_u32 ready = weftio_load_relaxed_u32(&rdma->queue.ring.ready);
+    if (weftio_dev_send_completed(&rdma->queue.ring) == ready) /* also when nothing has ever been committed */
+        return weftio_dev_send_queue_status(&rdma->queue);
+    return weftio_dev_send_queue_wait_completed(
+        &rdma->queue, weftio_dev_rdma_entry_before(&rdma->queue.ring, ready), timeout_ns);
 }
 
-/** Waits until at least `count` positions are free: as weftio_dev_send_queue_wait_room. */
+/**
+ * Waits until at least `count` positions are free: as weftio_dev_send_queue_wait_room. The last positions of a bind or
+ * an invalidation become free with the completion of a later entry: `count` is at most the depth less 2 behind one.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_wait_room(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u32 count,
                                                weftio_u64 timeout_ns)
 {

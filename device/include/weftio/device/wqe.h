@@ -25,6 +25,7 @@
 #define WEFTIO_OPCODE_RDMA_READ 0x10u
 #define WEFTIO_OPCODE_COMPARE_SWAP 0x11u
 #define WEFTIO_OPCODE_FETCH_ADD 0x12u
+#define WEFTIO_OPCODE_UMR 0x25u /**< binds or invalidates a memory window */
 #define WEFTIO_OPCODE_MMO 0x2fu
 #define WEFTIO_OPCODE_FILE_SYNC 0x3eu /**< an opcode of Weftio, not of mlx5 */
 
@@ -92,6 +93,69 @@ struct weftio_wqe_atomic_segment {
     weftio_u64 compare_be; /**< COMPARE_SWAP only */
 };
 
+/** Flags of a UMR entry. */
+#define WEFTIO_UMR_INLINE 0x80u             /**< the memory follows in the entry */
+#define WEFTIO_UMR_CHECK_FREE 0x20u         /**< the window must be free */
+#define WEFTIO_UMR_TRANSLATION_OFFSET 0x10u /**< libmlx5 sets it */
+#define WEFTIO_UMR_CHECK_QUEUE 0x08u        /**< the window must be bound to this queue */
+
+#define WEFTIO_UMR_BIND_TYPE_1 (WEFTIO_UMR_INLINE | WEFTIO_UMR_TRANSLATION_OFFSET)
+#define WEFTIO_UMR_BIND_TYPE_2 (WEFTIO_UMR_BIND_TYPE_1 | WEFTIO_UMR_CHECK_FREE)
+#define WEFTIO_UMR_INVALIDATE (WEFTIO_UMR_BIND_TYPE_1 | WEFTIO_UMR_CHECK_QUEUE)
+
+/** Bits of mkey_mask_be: the fields of the key that a UMR entry changes. */
+#define WEFTIO_UMR_MASK_LENGTH 0x1u
+#define WEFTIO_UMR_MASK_START 0x40u
+#define WEFTIO_UMR_MASK_VARIANT 0x2000u
+#define WEFTIO_UMR_MASK_QUEUE 0x4000u
+#define WEFTIO_UMR_MASK_LOCAL_WRITE 0x40000u
+#define WEFTIO_UMR_MASK_REMOTE_READ 0x80000u
+#define WEFTIO_UMR_MASK_REMOTE_WRITE 0x100000u
+#define WEFTIO_UMR_MASK_ATOMIC 0x200000u
+#define WEFTIO_UMR_MASK_RIGHTS 0x3c0000u
+#define WEFTIO_UMR_MASK_FREE 0x20000000u
+
+/** The masks of the operations; a bind may lack those rights that it does not give. */
+#define WEFTIO_UMR_MASK_INVALIDATE (WEFTIO_UMR_MASK_FREE | WEFTIO_UMR_MASK_VARIANT | WEFTIO_UMR_MASK_QUEUE)
+#define WEFTIO_UMR_MASK_UNBIND (WEFTIO_UMR_MASK_FREE | WEFTIO_UMR_MASK_VARIANT)
+#define WEFTIO_UMR_MASK_BIND_TYPE_1 (WEFTIO_UMR_MASK_UNBIND | WEFTIO_UMR_MASK_LENGTH | WEFTIO_UMR_MASK_START)
+#define WEFTIO_UMR_MASK_BIND_TYPE_2 (WEFTIO_UMR_MASK_BIND_TYPE_1 | WEFTIO_UMR_MASK_QUEUE)
+
+/** Second to fourth segment of a UMR entry. The window's present key is the immediate of the control segment. */
+struct weftio_wqe_umr_segment {
+    weftio_u8 flags; /**< WEFTIO_UMR_* */
+    weftio_u8 reserved[3];
+    weftio_u16 memory_octowords_be; /**< size of the memory in the entry: 4 of a bind, else 0 */
+    weftio_u16 translation_offset_be;
+    weftio_u64 mkey_mask_be;
+    weftio_u8 reserved2[32];
+};
+
+#define WEFTIO_MKEY_FREE 0x40u         /**< in `free`: nobody may use the key */
+#define WEFTIO_MKEY_ATOMIC 0x40u       /**< in `rights` */
+#define WEFTIO_MKEY_REMOTE_WRITE 0x20u /**< in `rights` */
+#define WEFTIO_MKEY_REMOTE_READ 0x10u  /**< in `rights` */
+#define WEFTIO_MKEY_ANY_QUEUE 0xffffffu
+
+/** Fifth to eighth segment of a UMR entry: what the key is to be. */
+struct weftio_wqe_mkey_segment {
+    weftio_u8 free;
+    weftio_u8 reserved;
+    weftio_u8 rights;
+    weftio_u8 reserved2;
+    weftio_u32 queue_variant_be; /**< [31:8] queue, or WEFTIO_MKEY_ANY_QUEUE; [7:0] variant of the next key */
+    weftio_u32 reserved3[2];
+    weftio_u64 start_be;
+    weftio_u64 bytes_be;
+    weftio_u8 reserved4[32];
+};
+
+/** Ninth to twelfth segment of a bind: its memory, the key of the region, and padding. */
+struct weftio_wqe_memory_segment {
+    struct weftio_wqe_data_segment memory;
+    weftio_u8 padding[48];
+};
+
 /** Second and third segment of a WAIT on time. */
 struct weftio_wqe_wait_segment {
     weftio_u32 operation_be; /**< [3:0] condition */
@@ -107,6 +171,9 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_data_segment) == 16, "a segment is
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_remote_segment) == 16, "a segment is 16 bytes");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_atomic_segment) == 16, "a segment is 16 bytes");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_wait_segment) == 32, "two segments");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_umr_segment) == 48, "three segments");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_mkey_segment) == 64, "four segments");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_memory_segment) == 64, "four segments");
 
 /**
  * For inline segments: bytes [at, at + 4) of `from` as a word in memory order. Those from `bytes` on are 0, not read.

@@ -19,6 +19,7 @@ class file_memory;
 class file_queue;
 class memory;
 class memory_region;
+class memory_window;
 class port;
 class queue_pair;
 class rdma_device;

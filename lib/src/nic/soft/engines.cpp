@@ -8,9 +8,9 @@ namespace weftio::nic::soft {
 
 engines::engine_units::engine_units(const engine_supplies::engine_queue& queue, const engine_supplies& supplies,
                                     const keys::nic_keys& keys, send_pool& pool, roce_directory& directory,
-                                    bool rdma_by_packet, const std::string& name)
+                                    turn_rounds& rounds, bool rdma_by_packet, const std::string& name)
     : sender(queue.port_queue, keys, pool), receiver(queue.port_queue, queue.pool, supplies.hold, supplies.capture),
-      rdma(queue.port_queue, keys, receiver, directory, rdma_by_packet),
+      rdma(queue.port_queue, keys, receiver, directory, rounds, rdma_by_packet),
       link(queue.port_queue.port, supplies.interface, queue.port_queue.hook, name, {&sender, &receiver, &rdma})
 {}
 
@@ -22,7 +22,8 @@ engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, se
         return number == 0 ? supplies.name : fmt::format("{}.{}", supplies.name, number);
     };
     for (const engine_supplies::engine_queue& queue : supplies.queues)
-        units_.emplace_back(queue, supplies, keys, pool, directory_, options.rdma_by_packet, name_of(units_.size()));
+        units_.emplace_back(queue, supplies, keys, pool, directory_, rounds_, options.rdma_by_packet,
+                            name_of(units_.size()));
     if (units_.size() > 1)
         for (engine_units& units : units_) {
             units.receiver.open_inbox();
@@ -35,7 +36,20 @@ engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, se
             name_of(engines_.size()));
         each.core += each.core >= 0;
     }
+    note_rounds();
     enter();
+}
+
+void engines::note_rounds()
+{
+    if (count() == 1)
+        return;
+    between_all_turns([&] {
+        for (nic::soft::engine& each : engines_) {
+            rounds_.add([&each](std::uint64_t round) { return each.has_passed(round); });
+            each.note_rounds(rounds_);
+        }
+    });
 }
 
 bool engines::stand_still() noexcept

@@ -145,8 +145,8 @@ class engines final : core::moving {
     /// The units of one engine.
     struct engine_units {
         engine_units(const engine_supplies::engine_queue& queue, const engine_supplies& supplies,
-                     const keys::nic_keys& keys, send_pool& pool, roce_directory& directory, bool rdma_by_packet,
-                     const std::string& name);
+                     const keys::nic_keys& keys, send_pool& pool, roce_directory& directory, turn_rounds& rounds,
+                     bool rdma_by_packet, const std::string& name);
 
         nic::soft::sender sender;
         nic::soft::receiver receiver;
@@ -155,10 +155,12 @@ class engines final : core::moving {
         nic::soft::link link;
     };
 
+    void note_rounds();
     void carry_out_from(unsigned first, const std::function<void()>& change);
     void last_turns();
 
     roce_directory directory_;
+    turn_rounds rounds_;
     std::deque<engine_units> units_;
     std::mutex everyone_;                   ///< held while all engines stand between two turns
     std::deque<nic::soft::engine> engines_; ///< destroyed before units_: each may have packets for any of them

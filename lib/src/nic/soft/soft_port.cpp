@@ -16,6 +16,7 @@
 #include "nic/soft/soft_region.hpp"
 #include "nic/soft/soft_rule.hpp"
 #include "nic/soft/soft_send_queue.hpp"
+#include "nic/soft/soft_window.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic::soft {
@@ -108,6 +109,12 @@ std::shared_ptr<rdma_queue> soft_port::make_rdma_queue(const rdma_rings& rings, 
 {
     require_rdma("rdma_queue");
     return std::make_shared<soft_rdma_queue>(shared_from_this(), rings, service);
+}
+
+std::unique_ptr<window> soft_port::make_window(window_type type, protection_domain domain)
+{
+    require_rdma("memory_window");
+    return std::make_unique<soft_window>(shared_from_this(), type, domain);
 }
 
 std::unique_ptr<held_rdma_address> soft_port::add_rdma_address(const rdma_own_address& own)

@@ -50,7 +50,8 @@ pair_rings soft_rdma_queue::cpu_rings(const rdma_rings& rings) const
                         .completions = receive.completions.cpu<weftio_cqe>(),
                         .target = cpu_target(receive.target),
                         .depth = receive.depth,
-                        .segments = receive.segments}};
+                        .segments = receive.segments},
+            .strict_windows = rings.strict_windows};
 }
 
 void soft_rdma_queue::restart(const rdma_rings& rings)

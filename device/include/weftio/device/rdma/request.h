@@ -1,7 +1,7 @@
 /**
  * Requests: what an entry of an RDMA queue asks the NIC for, before it has a position in the ring.
  *
- * Every request takes one position. The functions that make requests never block, touch no queue, and may be called by
+ * Every request takes one position, but a bind of a memory window takes three and an invalidation two. The functions that make requests never block, touch no queue, and may be called by
  * any lane. They return no error: a request that reaches beyond its memory, or has too many bytes, has 0 segments, and
  * enqueuing it returns WEFTIO_DEV_INVALID_ARGUMENT. Offsets and sizes are in bytes. Segments are those of
  * docs/formats.md, section "Entries".
@@ -166,6 +166,87 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_request(struct wef
     return weftio_dev_rdma_add_local(weftio_dev_rdma_begin(WEFTIO_OPCODE_SEND, 0), 1, buffer, buffer_offset, bytes);
 }
 
+/** Rights of a window: the values of weftio::access. */
+#define WEFTIO_DEV_RDMA_REMOTE_WRITE 0x2u
+#define WEFTIO_DEV_RDMA_REMOTE_READ 0x4u
+#define WEFTIO_DEV_RDMA_REMOTE_ATOMIC 0x8u
+
+/** Types of windows: the values of weftio::window_type. */
+#define WEFTIO_DEV_WINDOW_TYPE_1 1u
+#define WEFTIO_DEV_WINDOW_TYPE_2 2u
+
+/** The key after `rkey`, with the next variant: a good choice for a bind. */
+WEFTIO_FN weftio_u32 weftio_dev_rdma_next_rkey(weftio_u32 rkey)
+{
+    return (rkey & ~0xffu) | ((rkey + 1) & 0xffu);
+}
+
+/** Changes the key of a window: the segments that binds and invalidations have in common. */
+WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_begin_window(weftio_u32 rkey, weftio_u32 next_rkey,
+                                                                      weftio_u32 segments, weftio_u32 flags,
+                                                                      weftio_u32 mask)
+{
+    struct weftio_dev_rdma_request request = weftio_dev_rdma_begin(WEFTIO_OPCODE_UMR, rkey);
+
+    request.segments = segments;
+    request.body[0] = flags;
+    request.body[1] = weftio_swap32(mask);
+    request.body[2] = WEFTIO_MKEY_FREE;
+    request.body[3] = weftio_swap32(WEFTIO_MKEY_ANY_QUEUE << 8 | (next_rkey & 0xffu));
+    return request;
+}
+
+/**
+ * Binds a window to bytes of a buffer: peers may then access them by `next_rkey`, as `rights` say. A window of type 2
+ * must be free; one of type 1 may be bound, and its key before is then invalid. The rules are those of the host class
+ * `memory_window`. Requests behind it find it in force; a peer may be told the key by a SEND behind it.
+ *
+ * @param rkey       present key of the window: the one of the last bind, or memory_window::rkey()
+ * @param next_rkey  `rkey` with any variant in the lower 8 bits, such as weftio_dev_rdma_next_rkey(rkey)
+ * @param type       WEFTIO_DEV_WINDOW_TYPE_*, that of the window
+ * @param buffer     its region has access::bind
+ * @param bytes      1 .. WEFTIO_DEV_RDMA_MOST_BYTES
+ * @param rights     any of WEFTIO_DEV_RDMA_REMOTE_*; the first and the last need a region with access::local_write
+ */
+WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_bind_request(weftio_u32 rkey, weftio_u32 next_rkey,
+                                                                      weftio_u32 type, struct weftio_dev_buf buffer,
+                                                                      weftio_u64 buffer_offset, weftio_u64 bytes,
+                                                                      weftio_u32 rights)
+{
+    const weftio_u32 type_2 = type == WEFTIO_DEV_WINDOW_TYPE_2;
+    struct weftio_dev_rdma_request request = weftio_dev_rdma_begin_window(
+        rkey, next_rkey, 12, type_2 ? WEFTIO_UMR_BIND_TYPE_2 : WEFTIO_UMR_BIND_TYPE_1,
+        WEFTIO_UMR_MASK_RIGHTS | (type_2 ? WEFTIO_UMR_MASK_BIND_TYPE_2 : WEFTIO_UMR_MASK_BIND_TYPE_1));
+    const weftio_u32 given = (rights & WEFTIO_DEV_RDMA_REMOTE_WRITE ? WEFTIO_MKEY_REMOTE_WRITE : 0) |
+                             (rights & WEFTIO_DEV_RDMA_REMOTE_READ ? WEFTIO_MKEY_REMOTE_READ : 0) |
+                             (rights & WEFTIO_DEV_RDMA_REMOTE_ATOMIC ? WEFTIO_MKEY_ATOMIC : 0);
+    const weftio_u32 known = WEFTIO_DEV_RDMA_REMOTE_WRITE | WEFTIO_DEV_RDMA_REMOTE_READ | WEFTIO_DEV_RDMA_REMOTE_ATOMIC;
+
+    request.body[2] = given << 16;
+    request = weftio_dev_rdma_add_local(request, 3, buffer, buffer_offset, bytes);
+    request.body[8] = weftio_swap32((weftio_u32)bytes);
+    if (request.segments)
+        request.segments = 12;
+    if (bytes == 0 || (rights & ~known) || (type != WEFTIO_DEV_WINDOW_TYPE_1 && !type_2) || (rkey ^ next_rkey) >> 8)
+        request.segments = 0;
+    return request;
+}
+
+/** Frees a window of type 1. `rkey` is its present key. */
+WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_unbind_request(weftio_u32 rkey)
+{
+    return weftio_dev_rdma_begin_window(rkey, rkey, 8, WEFTIO_UMR_BIND_TYPE_1, WEFTIO_UMR_MASK_UNBIND);
+}
+
+/**
+ * Frees a window of type 2 that this queue pair has bound: afterwards the peer cannot access the bytes. `rkey` is its
+ * present key. When the request is done, no access by the key is under way.
+ */
+WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_invalidate_request(weftio_u32 rkey)
+{
+    return weftio_dev_rdma_begin_window(rkey, rkey, 8, WEFTIO_UMR_INVALIDATE, WEFTIO_UMR_MASK_INVALIDATE);
+}
+
 /** As weftio_dev_rdma_send_request; the peer finds `immediate` in weftio_dev_rdma_message::immediate. */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_imm_request(struct weftio_dev_buf buffer,
                                                                           weftio_u64 buffer_offset, weftio_u64 bytes,
@@ -176,8 +257,8 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_imm_request(struct
 }
 
 /**
- * As weftio_dev_rdma_send_request; the peer invalidates its key `rkey`. The software NIC refuses that as responder, and
- * the queue pair fails: there a key ends with its region.
+ * As weftio_dev_rdma_send_request; the peer invalidates its key `rkey` when the message has arrived: that of a window of
+ * type 2 that its queue pair has bound. Any other key fails the receive and the peer's queue pair.
  */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_inval_request(struct weftio_dev_buf buffer,
                                                                             weftio_u64 buffer_offset, weftio_u64 bytes,

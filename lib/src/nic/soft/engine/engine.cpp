@@ -37,6 +37,9 @@ constexpr std::uint64_t turns_to_changes = 255;
 /// one. This many turns take microseconds, or 1 ms when the engine sleeps between turns.
 constexpr std::uint32_t turns_between_polls = 64;
 
+/// Whose turn this thread runs, or has run last; of ports with several engines.
+thread_local const engine* running = nullptr;
+
 /// Registers the calling thread with DPDK until the thread ends, because mempool caches and lock-free driver paths
 /// identify a thread by its lcore. When registration fails, DPDK works without them, only slower. A thread that DPDK
 /// knows already stays as it is.
@@ -115,6 +118,17 @@ bool engine::stop_turns() noexcept
     return true;
 }
 
+/// The caller's own engine is at the caller. A turn that holds `turns_` since before the round is waited for; one that begins later sees what was changed.
+bool engine::has_passed(std::uint64_t round) noexcept
+{
+    if (running == this || round_.load(std::memory_order_acquire) >= round)
+        return true;
+    const bool rests = turns_.try_lock();
+    if (rests)
+        turns_.unlock();
+    return rests;
+}
+
 void engine::pin(int core) const
 {
     cpu_set_t set;
@@ -176,6 +190,11 @@ unsigned engine::send_turn_behind(const std::function<void()>& before)
 /// receiver, rdma, sender, completions.
 unsigned engine::one_turn(sides which)
 {
+    if (rounds_ != nullptr) {
+        running = this;
+        // Release: the accesses of the turns before are over.
+        round_.store(rounds_->begun(), std::memory_order_release);
+    }
     const std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
     if (turns % turns_between_polls == 0) {
         core::utc_clock::instance().discipline();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nic/soft/engine/crowd.hpp"
+#include "nic/soft/engine/turn_rounds.hpp"
 #include "nic/soft/engine/unit.hpp"
 #include "weftio/options.hpp"
 
@@ -70,6 +71,10 @@ class engine {
     /// 1 s. Returns whether turns have stopped; always false when called from a turn of this engine.
     bool stop_turns() noexcept;
     bool turns_stopped() const noexcept { return ending_.load(std::memory_order_relaxed); }
+    /// From now on, each turn that begins notes the last round. @pre it runs no turn yet, or is between two turns
+    void note_rounds(const turn_rounds& of) noexcept { rounds_ = &of; }
+    /// Whether a turn has begun since that round had begun, or none runs now. Call it in a turn of some engine.
+    bool has_passed(std::uint64_t round) noexcept;
     /// Runs one turn after turns have stopped, for teardown. Returns how much the turn moved.
     /// @pre stop_turns(), or inline mode
     unsigned last_turn();
@@ -104,6 +109,8 @@ class engine {
     std::atomic<unsigned> at_once_{0};                        ///< number of `at_once` changes that are waiting
     alignas(64) std::mutex turns_;                            ///< held by the thread that runs a turn or a change
     std::atomic<std::uint32_t> turns_run_{0};
+    const turn_rounds* rounds_ = nullptr; ///< nullptr: the port has one engine
+    std::atomic<std::uint64_t> round_{0}; ///< begun when the present or last turn began
     /// Earliest time of the next change while the engine is busy, in TSC ticks; guarded by turns_.
     std::uint64_t next_change_ = 0;
     std::atomic<bool> ending_{false};

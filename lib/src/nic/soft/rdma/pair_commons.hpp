@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "nic/soft/engine/turn_rounds.hpp"
 #include "nic/soft/rdma/roce_sender.hpp"
 #include "nic/soft/work/work_list.hpp"
 #include "roce/transport.hpp"
@@ -87,9 +88,12 @@ class turn_shares {
 /// One object for all queue pairs of an engine.
 struct pair_commons {
     /// @param first  the lowest number of a queue pair
-    pair_commons(const dpdk::port_queue& to_driver, std::uint32_t first) : sender(to_driver), queues(first) {}
+    pair_commons(const dpdk::port_queue& to_driver, std::uint32_t first, turn_rounds& of_port)
+        : sender(to_driver), rounds(of_port), queues(first)
+    {}
 
     roce_sender sender;
+    turn_rounds& rounds;
     turn_shares shares;
     roce::workspace work;
     work_list queues; ///< destroyed first: queue pairs return memory to `work`

@@ -21,6 +21,7 @@ struct rdma_rx_ring {
 struct pair_rings {
     tx_ring send;
     rdma_rx_ring receive;
+    bool strict_windows = true; ///< see rdma_device_options
 };
 
 } // namespace weftio::nic::soft

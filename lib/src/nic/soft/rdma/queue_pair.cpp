@@ -58,7 +58,8 @@ void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t q
 }
 
 queue_pair::queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_commons& commons)
-    : service_(service), sends_(rings.send, keys), memory_(keys, rings.send.domain),
+    : service_(service), as_{keys::window_user::next_number(), rings.send.domain},
+      sends_(rings.send, keys, as_, rings.strict_windows, commons.rounds), memory_(keys, as_),
       receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), commons_(commons)
 {
     if (sends_.completes_each())
@@ -274,7 +275,8 @@ bool queue_pair::has_overrun() const noexcept
 bool queue_pair::waits_for_peer() const noexcept
 {
     return connection_ && connection_->requester && !connection_->requester->idle() && !failed() &&
-           connection_->responder.idle() && !commons_.sender.is_full() && !sends_.is_held();
+           connection_->responder.idle() && !commons_.sender.is_full() && !sends_.is_held() &&
+           !sends_.waits_for_engines();
 }
 
 std::uint64_t queue_pair::deadline_ns() const noexcept

@@ -71,6 +71,8 @@ class queue_pair final : public turn_taker, public roce_receiver {
     send_events& events() noexcept { return sends_.events(); }
     /// Why responders of this queue pair have ended connections. One reader thread at a time.
     responder_failures& failures() noexcept { return failures_; }
+    /// Who has bound its windows.
+    const keys::window_user& as() const noexcept { return as_; }
     /// Whether its connection has failed since the last call.
     bool take_failure() noexcept { return std::exchange(newly_failed_, false); }
     /// Addresses of this end and of the peer. @pre connected()
@@ -130,6 +132,7 @@ class queue_pair final : public turn_taker, public roce_receiver {
     std::uint32_t number() const noexcept { return sends_.ring().entries.queue; }
 
     const rdma_service service_;
+    const keys::window_user as_; ///< whose windows of type 2 its peer may access
     rdma_sends sends_;
     roce::key_memory memory_;
     rdma_receives receives_;

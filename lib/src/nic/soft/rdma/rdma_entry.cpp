@@ -17,7 +17,8 @@ bool read_opcode(std::uint32_t opcode, roce::message& out) noexcept
     using enum net::roce_operation;
     out.extra = net::roce_extra::none;
     switch (opcode) {
-        case WEFTIO_OPCODE_NOP: out.operation = none; return true;
+        case WEFTIO_OPCODE_NOP:
+        case WEFTIO_OPCODE_UMR: out.operation = none; return true;
         case WEFTIO_OPCODE_SEND_INVALIDATE:
             out.extra = net::roce_extra::invalidate;
             out.operation = send;
@@ -179,6 +180,80 @@ refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t 
     if (const refusal reason = read_data(entry, keys, out); reason != refusal::none)
         return reason;
     return atomic && out.bytes != sizeof(std::uint64_t) ? refusal::wrong_atomic : refusal::none;
+}
+
+namespace {
+
+constexpr std::uint32_t bind_segments = 12, invalidate_segments = 8;
+
+/// Several segments of an entry, which may continue at the start of the ring.
+template <class Part>
+Part load_part(const ring_segments& entry, std::uint32_t first) noexcept
+{
+    using words = std::array<std::uint32_t, entry::words_per_segment>;
+    std::array<words, sizeof(Part) / sizeof(words)> copy;
+    for (std::uint32_t each = 0; each != copy.size(); ++each)
+        copy[each] = entry.load<words>(first + each);
+    return std::bit_cast<Part>(copy);
+}
+
+access rights_of(std::uint8_t mkey, std::uint64_t mask) noexcept
+{
+    const auto given = [&](unsigned bit, std::uint64_t changed, access right) {
+        return (mkey & bit) != 0 && (mask & changed) != 0 ? right : access::none;
+    };
+    return given(WEFTIO_MKEY_REMOTE_WRITE, WEFTIO_UMR_MASK_REMOTE_WRITE, access::remote_write) |
+           given(WEFTIO_MKEY_REMOTE_READ, WEFTIO_UMR_MASK_REMOTE_READ, access::remote_read) |
+           given(WEFTIO_MKEY_ATOMIC, WEFTIO_UMR_MASK_ATOMIC, access::remote_atomic);
+}
+
+/// An invalidation, or what frees a window of type 1.
+refusal read_without_memory(const weftio_wqe_umr_segment& umr, const weftio_wqe_mkey_segment& mkey,
+                            window_entry& out) noexcept
+{
+    const std::uint64_t mask = weftio_swap64(umr.mkey_mask_be);
+    out.invalidates = umr.flags == WEFTIO_UMR_INVALIDATE;
+    if (out.invalidates
+            ? mask != WEFTIO_UMR_MASK_INVALIDATE
+            : umr.flags != WEFTIO_UMR_BIND_TYPE_1 || (mask & ~WEFTIO_UMR_MASK_RIGHTS) != WEFTIO_UMR_MASK_UNBIND)
+        return refusal::wrong_umr_mask;
+    out.bind.type = window_type::type_1;
+    return umr.memory_octowords_be == 0 && (mkey.free & WEFTIO_MKEY_FREE) != 0 ? refusal::none
+                                                                               : refusal::wrong_umr_field;
+}
+
+} // namespace
+
+refusal read_window_entry(const entry_ring& ring, std::uint32_t index, std::uint32_t segments, std::uint32_t key,
+                          window_entry& out) noexcept
+{
+    constexpr std::uint16_t octowords = 4;
+    if (segments != bind_segments && segments != invalidate_segments)
+        return refusal::wrong_size;
+    const ring_segments entry(ring, index, segments);
+    const auto umr = load_part<weftio_wqe_umr_segment>(entry, 1);
+    const auto mkey = load_part<weftio_wqe_mkey_segment>(entry, 4);
+    const std::uint32_t queue_variant = weftio_swap32(mkey.queue_variant_be);
+    out.bind.window = key;
+    out.bind.variant = static_cast<std::uint8_t>(queue_variant);
+    if (segments == invalidate_segments)
+        return read_without_memory(umr, mkey, out);
+    const bool type_2 = umr.flags == WEFTIO_UMR_BIND_TYPE_2;
+    const std::uint64_t mask = weftio_swap64(umr.mkey_mask_be);
+    if ((!type_2 && umr.flags != WEFTIO_UMR_BIND_TYPE_1) ||
+        (mask & ~WEFTIO_UMR_MASK_RIGHTS) != (type_2 ? WEFTIO_UMR_MASK_BIND_TYPE_2 : WEFTIO_UMR_MASK_BIND_TYPE_1))
+        return refusal::wrong_umr_mask;
+    const auto memory = entry.load<weftio_wqe_data_segment>(8);
+    out.bind.type = type_2 ? window_type::type_2 : window_type::type_1;
+    out.bind.region = weftio_swap32(memory.lkey_be);
+    out.bind.address = weftio_swap64(mkey.start_be);
+    out.bind.bytes = weftio_swap64(mkey.bytes_be);
+    out.bind.rights = rights_of(mkey.rights, mask);
+    const bool consistent = weftio_swap16(umr.memory_octowords_be) == octowords && umr.translation_offset_be == 0 &&
+                            (mkey.free & WEFTIO_MKEY_FREE) == 0 && memory.address_be == mkey.start_be &&
+                            weftio_swap32(memory.byte_count_be) == out.bind.bytes &&
+                            queue_variant >> 8 == (type_2 ? ring.queue : WEFTIO_MKEY_ANY_QUEUE);
+    return consistent ? refusal::none : refusal::wrong_umr_field;
 }
 
 } // namespace weftio::nic::soft

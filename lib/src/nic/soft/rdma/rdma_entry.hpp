@@ -118,4 +118,15 @@ refusal scatter(Segments to, const keys::queue_keys& keys, std::uint32_t offset,
 refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t available, const keys::queue_keys& keys,
                      entry_control& control, roce::message& out) noexcept;
 
+/// What a UMR entry asks of a window.
+struct window_entry {
+    bool invalidates = false;
+    keys::window_bind bind{}; ///< of an invalidation: its key is `window`
+};
+
+/// Decodes a UMR entry, each word of which it reads once.
+/// @return why it is neither a bind nor an invalidation, or none
+refusal read_window_entry(const entry_ring& ring, std::uint32_t index, std::uint32_t segments, std::uint32_t key,
+                          window_entry& out) noexcept;
+
 } // namespace weftio::nic::soft

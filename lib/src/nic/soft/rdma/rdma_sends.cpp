@@ -25,7 +25,7 @@ bool rdma_sends::read(std::uint32_t index, roce::message& out)
     out.refused = read_message(ring_.entries, index, submitted_ - index, keys_, control, out);
     executed(index) = {.blocks = out.blocks,
                        .event = control.event,
-                       .counts = !out.is_local(),
+                       .counts = out.opcode != WEFTIO_OPCODE_NOP,
                        .asked = control.asked,
                        .opcode = out.opcode};
     ended_[slot(index)] = 0;
@@ -35,13 +35,14 @@ bool rdma_sends::read(std::uint32_t index, roce::message& out)
     return true;
 }
 
-/// Whether an entry is committed at `index` that is not a NOP.
+/// Whether an entry is committed at `index` that sends packets.
 bool rdma_sends::more_behind(std::uint32_t index) const noexcept
 {
     if (index == submitted_)
         return false;
-    return (weftio_swap32(weftio_load_relaxed_u32(ring_segments(ring_.entries, index, 1).at(0))) & 0xff) !=
-           WEFTIO_OPCODE_NOP;
+    const std::uint32_t opcode =
+        weftio_swap32(weftio_load_relaxed_u32(ring_segments(ring_.entries, index, 1).at(0))) & 0xff;
+    return opcode != WEFTIO_OPCODE_NOP && opcode != WEFTIO_OPCODE_UMR;
 }
 
 data_segments rdma_sends::data_of(const roce::message& of) const noexcept
@@ -66,10 +67,30 @@ refusal rdma_sends::scatter(const roce::message& of, std::uint32_t offset, std::
     return soft::scatter(data_of(of), keys_, offset, bytes, refusal::changed);
 }
 
-/// The only local operation is a NOP.
-refusal rdma_sends::execute(const roce::message&)
+/// A NOP, a bind or an invalidation. The entry is decoded here, so that what is checked is what is done.
+refusal rdma_sends::execute(const roce::message& of)
 {
-    return refusal::none;
+    if (of.opcode != WEFTIO_OPCODE_UMR)
+        return refusal::none;
+    window_entry asked;
+    asked.bind.strict = strict_windows_;
+    const refusal why = read_window_entry(ring_.entries, of.entry, of.segments, of.immediate_or_key, asked);
+    if (why != refusal::none)
+        return why;
+    if (asked.invalidates)
+        return nic_.invalidate(asked.bind.window, as_);
+    const refusal bound = nic_.bind(asked.bind, as_);
+    if (bound == refusal::none && asked.bind.type == window_type::type_1 && !rounds_.has_one_engine())
+        round_ = rounds_.begin();
+    return bound;
+}
+
+/// A window of type 2 is used by this engine only; one of type 1 by all.
+bool rdma_sends::in_force()
+{
+    if (round_ != 0 && rounds_.has_passed(round_))
+        round_ = 0;
+    return round_ == 0;
 }
 
 /// The memory that `reason` is about: the peer's, or the first local piece that is refused for this reason.
@@ -80,6 +101,8 @@ named_bytes rdma_sends::refused_memory(const roce::message& failed, refusal reas
             return {};
         return {.key = failed.remote_key, .address = failed.remote_address, .bytes = failed.bytes};
     }
+    if (failed.opcode == WEFTIO_OPCODE_UMR)
+        return {};
     const access needed = failed.wants_result() ? access::local_write : access::none;
     for (data_segments data = data_of(failed); data.more();) {
         local_piece piece;
@@ -103,6 +126,7 @@ void rdma_sends::end(const roce::message& done, refusal result)
         return;
     }
     entry.reason = result;
+    entry.quiet = !strict_windows_ && done.opcode == WEFTIO_OPCODE_UMR; // as a ConnectX
     if (result == refusal::flushed)
         return flushed.add(1);
     break_off();

@@ -8,6 +8,7 @@
 
 #include "core/counter.hpp"
 #include "keys/queue_keys.hpp"
+#include "nic/soft/engine/turn_rounds.hpp"
 #include "nic/soft/rdma/rdma_entry.hpp"
 #include "nic/soft/work/work_ring.hpp"
 #include "roce/send_entries.hpp"
@@ -23,15 +24,22 @@ std::string words_of(const send_event& failure);
 /// In entries, once the queue is idle: enqueued = done + skipped + failed_entries + flushed.
 class rdma_sends final : public work_ring, public roce::send_entries {
  public:
-    /// @param keys  of the NIC; must outlive this
-    rdma_sends(const tx_ring& ring, const keys::nic_keys& keys)
-        : work_ring(ring), keys_(keys, ring.domain), ended_(ring.entries.depth)
+    /// @param keys       of the NIC; must outlive this
+    /// @param as      who binds windows
+    /// @param rounds  of the port; must outlive this
+    rdma_sends(const tx_ring& ring, const keys::nic_keys& keys, const keys::window_user& as, bool strict_windows,
+               turn_rounds& rounds)
+        : work_ring(ring), nic_(keys), keys_(keys, ring.domain), as_(as), strict_windows_(strict_windows),
+          rounds_(rounds), ended_(ring.entries.depth)
     {}
 
     bool read(std::uint32_t index, roce::message& out) override;
     refusal gather(const roce::message& of, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override;
     refusal scatter(const roce::message& of, std::uint32_t offset, std::span<const std::uint8_t> bytes) override;
     refusal execute(const roce::message& of) override;
+    bool in_force() override;
+    /// Whether other engines may still use the old key of a window that an entry has changed.
+    bool waits_for_engines() const noexcept { return round_ != 0; }
     void end(const roce::message& done, refusal result) override;
 
     using work_ring::be_silent;
@@ -69,7 +77,12 @@ class rdma_sends final : public work_ring, public roce::send_entries {
     named_bytes refused_memory(const roce::message& failed, refusal reason) const noexcept;
     bool more_behind(std::uint32_t index) const noexcept;
 
+    const keys::nic_keys& nic_;
     const keys::queue_keys keys_;
+    const keys::window_user as_;
+    const bool strict_windows_;
+    turn_rounds& rounds_;
+    std::uint64_t round_ = 0;         ///< after which other engines use no old key of a window; 0: they use none
     std::vector<std::uint8_t> ended_; ///< by slot: 1 once the requester has called end()
 };
 

@@ -21,10 +21,10 @@ namespace weftio::nic::soft {
 /// counters.
 class rdma_unit final : public unit {
  public:
-    /// @param receiver   of the engine; must outlive this, as must `directory`
+    /// @param receiver   of the engine; must outlive this, as must `directory` and `rounds`
     /// @param by_packet  see port_options::rdma_by_packet
     rdma_unit(const dpdk::port_queue& port_queue, const keys::nic_keys& keys, receiver& receiver,
-              roce_directory& directory, bool by_packet);
+              roce_directory& directory, turn_rounds& rounds, bool by_packet);
     rdma_unit(const rdma_unit&) = delete;
     rdma_unit& operator=(const rdma_unit&) = delete;
 

@@ -102,7 +102,7 @@ unsigned work_ring::complete()
     return completes_each() ? complete_each(*ring_.completions.ring) : complete_collapsed();
 }
 
-/// Writes a completion for each entry that asks for one or fails; other entries are done with the next completion.
+/// Writes a completion for each entry that asks for one or fails, unless it is quiet; other entries are done with the next completion.
 /// While the completion queue is full, entries wait.
 unsigned work_ring::complete_each(completion_ring& to)
 {
@@ -113,7 +113,8 @@ unsigned work_ring::complete_each(completion_ring& to)
     while (completed_ != handed_ && returned(completed_)) {
         const executed_entry& entry = executed(completed_);
         const bool good = entry.reason == refusal::none;
-        const bool due = !silent_ && (!good || entry.asked || !ring_.completions.only_asked);
+        const bool fails = !good && !(entry.quiet && entry.reason != refusal::flushed);
+        const bool due = !silent_ && (fails || entry.asked || !ring_.completions.only_asked);
         held_ = due && !to.has_room();
         if (held_)
             break;

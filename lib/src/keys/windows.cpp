@@ -1,0 +1,299 @@
+// Memory windows in the key table. A window's slot has the memory of the bytes that are lent, as a region's has its own.
+#include <algorithm>
+#include <atomic>
+
+#include "keys/key_table.hpp"
+#include "keys/resolve.hpp"
+#include "weftio/device/platform.h"
+
+namespace weftio::keys {
+
+namespace {
+
+constexpr access peers_rights = access::remote_write | access::remote_read | access::remote_atomic,
+                 changing_rights = access::remote_write | access::remote_atomic;
+
+bool gives(access rights, access right) noexcept
+{
+    return (rights & right) == right;
+}
+
+/// The bytes of a region that a bind names, as an entry: none of those that are not in it.
+key_entry part_of(const key_entry& region, const window_bind& what) noexcept
+{
+    const std::uint64_t end_of_region = region.base + region.bytes; // a region does not wrap: memory_region checks it
+    const std::uint64_t end = what.bytes > UINT64_MAX - what.address ? UINT64_MAX : what.address + what.bytes;
+    const std::uint64_t from = std::clamp(what.address, region.base, end_of_region);
+    key_entry part = region;
+    part.base = from;
+    part.bytes = std::clamp(end, from, end_of_region) - from;
+    if (part.cpu != nullptr)
+        part.cpu = region.at(from);
+    part.rights = what.rights & (what.strict ? peers_rights : access::remote_write | access::remote_read);
+    return part;
+}
+
+} // namespace
+
+std::uint64_t window_user::next_number() noexcept
+{
+    static std::atomic<std::uint64_t> given{0};
+    return given.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+std::uint32_t key_table::add_window(window_type type, protection_domain domain, unsigned nic)
+{
+    std::uint32_t key = none_;
+    {
+        const std::scoped_lock one_at_a_time(changing_);
+        const std::uint32_t index = take_index(free_windows_, "memory_window");
+        slot& made = existing(index << 8);
+        key = index << 8 | made.variant;
+        made.what.store(kind_of(type), std::memory_order_relaxed);
+        made.domain.store(windows_, std::memory_order_relaxed);
+        made.window_domain.store(domain, std::memory_order_relaxed);
+        ++in_use_;
+    }
+    grant(key, nic, false); // with release: who finds it sees what it is
+    return key;
+}
+
+key_table::slot* key_table::window_at(std::uint32_t key, unsigned nic) const noexcept
+{
+    slot* const at = place(key);
+    const bool ours = at && (at->nics.load(std::memory_order_acquire) >> nic & 1) != 0;
+    return ours && at->what.load(std::memory_order_relaxed) != kind::region ? at : nullptr;
+}
+
+refusal key_table::bind(const window_bind& what, const window_user& by, unsigned nic) noexcept
+{
+    slot* const at = window_at(what.window, nic);
+    if (at == nullptr)
+        return refusal::not_a_window;
+    at->begin_change();
+    const refusal why = bind_at(*at, what, by, nic);
+    at->end_change();
+    return why;
+}
+
+/// In the order of what a reason tells: first the window, then the region. @pre begin_change()
+refusal key_table::bind_at(slot& window, const window_bind& what, const window_user& by, unsigned nic) noexcept
+{
+    const std::uint32_t present = window.key.load(std::memory_order_relaxed);
+    if (window.what.load(std::memory_order_relaxed) != kind_of(what.type))
+        return refusal::wrong_window_type;
+    if (window.window_domain.load(std::memory_order_relaxed) != by.domain)
+        return refusal::window_domain;
+    if (present != none_ && what.type == window_type::type_2)
+        return refusal::window_not_free;
+    if (present != none_ && present != what.window)
+        return refusal::wrong_window_key;
+    if (what.bytes == 0) {
+        if (what.type == window_type::type_2)
+            return refusal::window_without_bytes;
+        free(window);
+        window.variant = what.variant;
+        return refusal::none;
+    }
+    if (!hold(what.region))
+        return refusal::window_region;
+    key_view region;
+    refusal why = refusal::none;
+    if (!read(what.region, nic, region) || existing(what.region).what.load(std::memory_order_relaxed) != kind::region)
+        why = refusal::window_region;
+    else if (region.entry.domain != by.domain)
+        why = refusal::window_domain;
+    else if (!gives(region.entry.rights, access::bind))
+        why = refusal::no_bind;
+    else if (region.entry.base == 0)
+        why = refusal::window_zero_based;
+    else if ((what.rights & changing_rights) != access::none && !gives(region.entry.rights, access::local_write))
+        why = refusal::window_local_write;
+    else if (what.strict && !region.entry.holds(what.address, what.bytes))
+        why = refusal::window_outside_region;
+    if (why != refusal::none) {
+        let_go(what.region);
+        return why;
+    }
+    free(window); // of type 1, which may have been bound
+    key_entry part = part_of(region.entry, what);
+    part.domain = windows_;
+    window.store(part);
+    window.windows_or_region.store(what.region, std::memory_order_relaxed);
+    window.user.store(what.type == window_type::type_2 ? by.number : 0, std::memory_order_relaxed);
+    window.variant = what.variant;
+    // Release, pairs with the acquire in read(), as in add().
+    window.key.store((what.window & ~0xffu) | what.variant, std::memory_order_release);
+    return refusal::none;
+}
+
+/// Counts one window more of a region. @return false: no window may be bound to it
+bool key_table::hold(std::uint32_t region) noexcept
+{
+    slot* const at = place(region);
+    if (at == nullptr || at->what.load(std::memory_order_relaxed) != kind::region)
+        return false;
+    std::uint32_t windows = at->windows_or_region.load(std::memory_order_relaxed);
+    // Acquire, pairs with the release in open_to_windows(): read() sees the entry of the region as it is now.
+    while (windows != closed_)
+        if (at->windows_or_region.compare_exchange_weak(windows, windows + 1, std::memory_order_acquire,
+                                                        std::memory_order_relaxed))
+            return true;
+    return false;
+}
+
+void key_table::let_go(std::uint32_t region) noexcept
+{
+    existing(region).windows_or_region.fetch_sub(1, std::memory_order_release);
+}
+
+/// @pre begin_change()
+void key_table::free(slot& window) noexcept
+{
+    if (window.key.load(std::memory_order_relaxed) == none_)
+        return;
+    window.key.store(none_, std::memory_order_release);
+    window.user.store(0, std::memory_order_relaxed);
+    let_go(window.windows_or_region.exchange(none_, std::memory_order_relaxed));
+}
+
+refusal key_table::may_invalidate(std::uint32_t key, const window_user& by, unsigned nic) const noexcept
+{
+    const slot* const at = window_at(key, nic);
+    if (at == nullptr)
+        return refusal::not_a_window;
+    if (at->what.load(std::memory_order_relaxed) != kind::type_2)
+        return refusal::wrong_window_type;
+    if (at->window_domain.load(std::memory_order_relaxed) != by.domain)
+        return refusal::window_domain;
+    const std::uint32_t present = at->key.load(std::memory_order_acquire);
+    if (present == none_)
+        return refusal::window_free;
+    if (present != key)
+        return refusal::wrong_window_key;
+    return at->user.load(std::memory_order_relaxed) == by.number ? refusal::none : refusal::window_of_other_queue;
+}
+
+refusal key_table::invalidate(std::uint32_t key, const window_user& by, unsigned nic) noexcept
+{
+    slot* const at = window_at(key, nic);
+    if (at == nullptr)
+        return refusal::not_a_window;
+    at->begin_change();
+    const refusal why = may_invalidate(key, by, nic);
+    if (why == refusal::none)
+        free(*at);
+    at->end_change();
+    return why;
+}
+
+refusal key_table::why_unknown(std::uint32_t key, unsigned nic) const noexcept
+{
+    return window_at(key, nic) == nullptr ? refusal::unknown_key : refusal::window_free;
+}
+
+refusal key_table::check_window(std::uint32_t key, unsigned nic, const window_user& by, access needed,
+                                std::uint32_t generation) const noexcept
+{
+    const slot& at = existing(key);
+    const kind what = at.what.load(std::memory_order_relaxed);
+    if (what == kind::region)
+        return refusal::other_domain;
+    if (by.number == 0)
+        return refusal::window_as_lkey;
+    if (at.window_domain.load(std::memory_order_relaxed) != by.domain)
+        return refusal::other_domain;
+    if (what == kind::type_2 && at.user.load(std::memory_order_acquire) != by.number)
+        return refusal::window_of_other_queue;
+    if (needed == access::remote_atomic && !gives(at.rights.load(std::memory_order_acquire), needed))
+        return refusal::window_atomic;
+    return still(key, nic, generation) ? refusal::none : refusal::window_free;
+}
+
+void key_table::withdraw_window(std::uint32_t key) noexcept
+{
+    slot& gone = existing(key);
+    gone.begin_change();
+    free(gone);
+    gone.window_domain.store(protection_domain::make(), std::memory_order_relaxed); // no queue has it
+    gone.end_change();
+}
+
+void key_table::release_window(std::uint32_t key) noexcept
+{
+    const std::scoped_lock one_at_a_time(changing_);
+    ++place(key)->variant;
+    give_back(key >> 8, free_windows_);
+}
+
+window_view key_table::window(std::uint32_t key) const noexcept
+{
+    slot& at = existing(key);
+    at.begin_change();
+    const std::uint32_t present = at.key.load(std::memory_order_relaxed);
+    const window_view seen{.key = (key & ~0xffu) | at.variant,
+                           .type = at.what.load(std::memory_order_relaxed) == kind::type_1 ? window_type::type_1
+                                                                                           : window_type::type_2,
+                           .valid = present != none_,
+                           .region = present != none_ ? at.windows_or_region.load(std::memory_order_relaxed) : none_,
+                           .user = at.user.load(std::memory_order_relaxed),
+                           .domain = at.window_domain.load(std::memory_order_relaxed)};
+    at.end_change();
+    return seen;
+}
+
+std::uint32_t key_table::windows_of(std::uint32_t region) const noexcept
+{
+    const std::uint32_t windows = existing(region).windows_or_region.load(std::memory_order_acquire);
+    return windows == closed_ ? 0 : windows;
+}
+
+std::uint32_t key_table::close_to_windows(std::uint32_t region) noexcept
+{
+    std::uint32_t windows = 0;
+    std::atomic<std::uint32_t>& of = existing(region).windows_or_region;
+    return of.compare_exchange_strong(windows, closed_, std::memory_order_acq_rel) || windows == closed_ ? 0 : windows;
+}
+
+void key_table::open_to_windows(std::uint32_t region) noexcept
+{
+    existing(region).windows_or_region.store(0, std::memory_order_release);
+}
+
+template <class Each>
+void key_table::for_each_window(Each&& each) const
+{
+    std::uint32_t end = 0;
+    {
+        const std::scoped_lock one_at_a_time(changing_);
+        end = next_;
+    }
+    for (std::uint32_t index = first_index; index != end; ++index)
+        if (slot& at = existing(index << 8); at.what.load(std::memory_order_relaxed) != kind::region)
+            each(at);
+}
+
+std::uint32_t key_table::free_windows_of(std::uint32_t region) noexcept
+{
+    std::uint32_t freed = 0;
+    while (close_to_windows(region) != 0)
+        for_each_window([&](slot& window) {
+            window.begin_change();
+            if (window.key.load(std::memory_order_relaxed) != none_ &&
+                window.windows_or_region.load(std::memory_order_relaxed) == region) {
+                free(window);
+                ++freed;
+            }
+            window.end_change();
+        });
+    return freed;
+}
+
+std::uint32_t key_table::windows_bound_by(std::uint64_t user) const noexcept
+{
+    std::uint32_t bound = 0;
+    for_each_window([&](const slot& window) { bound += window.user.load(std::memory_order_acquire) == user; });
+    return bound;
+}
+
+} // namespace weftio::keys
