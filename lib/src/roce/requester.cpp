@@ -30,11 +30,11 @@ unsigned requester::send(packet_sink& sink, allowance most, std::uint64_t now)
 {
     const unsigned before = most.packets;
     check_clock(now);
-    while (reach_request(most, now)) {
+    while (const message* next = next_request(most, now)) {
         const std::uint32_t flying = in_flight();
         if (!may_send(flying))
             break;
-        const bool reads = at_cursor().operation == roce_operation::read_request;
+        const bool reads = next->operation == roce_operation::read_request;
         if (!(reads ? send_read(sink, most, now) : send_packet(sink, most, flying, now)))
             break;
     }
@@ -50,16 +50,16 @@ void requester::check_clock(std::uint64_t now)
     repeat_or_give_up(refusal::no_answer, patience_.retry());
 }
 
-bool requester::reach_request(allowance& most, std::uint64_t now)
+const message* requester::next_request(allowance& most, std::uint64_t now)
 {
     while (!most.empty() && !failed_ && !patience_.waits(now) && admit()) {
         message& next = messages_.at(cursor_);
         if (!next.is_local())
-            return true;
+            return &next;
         if (!execute(next, most))
             break;
     }
-    return false;
+    return nullptr;
 }
 
 /// RDMA step 4: makes sure that there is a message at the cursor; reads the next entry if there is none.
@@ -276,9 +276,9 @@ void requester::sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t 
 }
 
 /// A READ in parts is one request.
-void requester::pass(std::uint32_t count, std::uint64_t now)
+void requester::skip(std::uint32_t count, std::uint64_t now)
 {
-    const bool reads = at_cursor().operation == roce_operation::read_request;
+    const bool reads = messages_.at(cursor_).operation == roce_operation::read_request;
     sent_one(reads ? packet_ == 0 : count, count, now);
     if (!reliable())
         return;
@@ -286,15 +286,6 @@ void requester::pass(std::uint32_t count, std::uint64_t now)
     acknowledged_ = cursor_psn();
     patience_.progress(count, false, now);
     retire();
-}
-
-void requester::pass_not_ready(std::uint8_t timer, std::uint64_t now)
-{
-    const roce_headers nak{.bth = bth_to(settings_, roce_opcode::rc_acknowledge, cursor_psn()),
-                           .syndrome = rnr_syndrome(timer)};
-    sent_one(1, 1, now);
-    answers.add(1);
-    take_not_ready(nak, now);
 }
 
 requester_standing requester::standing() noexcept
@@ -314,11 +305,6 @@ requester_standing requester::standing() noexcept
 void requester::stop()
 {
     end_all(refusal::flushed);
-}
-
-void requester::fail(refusal why)
-{
-    end_all(why);
 }
 
 /// Ends the queue: the oldest message ends with `of_oldest`, the others are flushed.

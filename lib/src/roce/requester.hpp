@@ -56,40 +56,35 @@ class requester {
     /// Whether nothing is in flight.
     bool idle() const noexcept { return messages_.empty(); }
 
+    // For an owner that has the peer execute requests without packets:
+
+    /// Repeats packets whose answer is overdue. Call it before next_request(); send() does so itself.
+    void check_clock(std::uint64_t now_ns);
+    /// Executes local operations up to the next request. @return nullptr: there is none, or it must wait
+    const message* next_request(allowance& most, std::uint64_t now_ns);
+    /// The sequence number of the next packet.
+    std::uint32_t cursor_psn() noexcept { return net::psn_add(messages_.psn_before(cursor_), packet_); }
+    /// Request packets without an answer. A READ counts as one until its last response has come.
+    std::uint32_t in_flight() noexcept;
+    /// The peer has executed all that was sent. Ends it, unless an answer is to come. @return whether all has ended
+    bool end_unasked(std::uint64_t now_ns) { return without_request_ != 0 && acknowledge_to(cursor_psn(), now_ns); }
+    /// The peer has executed and answered the next `count` packets of the next request, which were not sent.
+    /// @pre nothing is in flight
+    void skip(std::uint32_t count, std::uint64_t now_ns);
+    /// Whether one packet goes alone: the peer was not ready for it before.
+    bool sends_alone() const noexcept { return reliable() && patience_.window() == 1; }
+    /// Ends the queue: the oldest message fails, the others are flushed.
+    void fail(refusal why) { end_all(why); }
+
     core::counter entries_read, completed, failed_entries, flushed;
     core::counter packets, repeated;                     ///< packets sent; of these, retries
     core::counter answers, stale_answers, wrong_answers; ///< received; late: already answered; answers to no request
     core::counter packet_seq_err, implied_nak_seq_err, local_ack_timeout_err, rnr_naks; ///< reasons of retries
     core::counter rnr_nak_retry_err; ///< RNR NAKs after rnr_retry retries: the queue fails
 
- protected:
-    void check_clock(std::uint64_t now);
-    /// Executes local operations up to the next request. @return whether there is one, and it may go: at_cursor()
-    bool reach_request(allowance& most, std::uint64_t now);
-    /// The peer has executed and answered the next `count` packets of the message at the cursor, which were not sent.
-    /// @pre nothing is in flight
-    void pass(std::uint32_t count, std::uint64_t now);
-    /// The peer was not ready for the packet at the cursor, which was not sent. @param timer  code of the RNR NAK
-    void pass_not_ready(std::uint8_t timer, std::uint64_t now);
-    /// Whether one packet goes alone: the peer was not ready for it before.
-    bool sends_alone() const noexcept { return reliable() && patience_.window() == 1; }
-    const message& at_cursor() noexcept { return messages_.at(cursor_); }
-    /// The packet of that message which is next, counted from 0, and its sequence number.
-    std::uint32_t next_packet() const noexcept { return packet_; }
-    std::uint32_t cursor_psn() noexcept { return net::psn_add(messages_.psn_before(cursor_), packet_); }
-    /// Request packets without an answer. A READ counts as one until its last response has come.
-    std::uint32_t in_flight() noexcept;
-    /// Whether the last packet that was sent asks for an ACK.
-    bool has_asked() const noexcept { return without_request_ == 0; }
-    bool acknowledge_to(std::uint32_t psn, std::uint64_t now);
-    void fail(refusal why);
-
-    const roce_connection settings_;
-    send_entries& entries_;
-    pieces& pieces_; ///< payload of the packet being sent
-
  private:
     bool admit();
+    bool acknowledge_to(std::uint32_t psn, std::uint64_t now);
     bool execute(message& local, allowance& most);
     bool waits_at_fence(const message& next) noexcept;
     bool may_send(std::uint32_t flying) noexcept;
@@ -125,6 +120,9 @@ class requester {
     std::uint32_t reads_in_flight() noexcept;
     bool reliable() const noexcept { return net::is_reliable(service_); }
 
+    const roce_connection settings_;
+    send_entries& entries_;
+    pieces& pieces_; ///< payload of the packet being sent
     const rdma_service service_;
     message_ring messages_;
     patience patience_;

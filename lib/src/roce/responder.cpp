@@ -273,8 +273,8 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
     return verdict::done;
 }
 
-bool responder::change(std::uint64_t* word, roce_operation operation, std::uint64_t compare, std::uint64_t swap_or_add,
-                       std::uint64_t& original) noexcept
+bool change(std::uint64_t* word, roce_operation operation, std::uint64_t compare, std::uint64_t swap_or_add,
+            std::uint64_t& original) noexcept
 {
     return core::guarded([&](core::touched& bytes) {
         bytes.only(word, sizeof *word);
@@ -324,6 +324,25 @@ void responder::advance(const roce_packet& packet, const roce_shape& shape)
     const bool asks = shape.operation == roce_operation::send || shape.operation == roce_operation::write;
     if (asks && packet.headers.bth.ack_request && reliable())
         acknowledge(entries_.credits(), psn_add(expected_, -1));
+}
+
+/// A READ in parts is one request.
+void responder::skip(const message& of, std::uint32_t packets, std::uint32_t at) noexcept
+{
+    const bool begins = expected_ == of.first_psn, ends = at == of.bytes, sends = of.operation == roce_operation::send;
+    const std::uint32_t requests = of.operation == roce_operation::read_request ? begins : packets;
+    received.add(requests);
+    executed.add(requests);
+    expected_ = psn_add(expected_, packets);
+    msn_ = psn_add(msn_, ends);
+    gap_reported_ = false;
+    if (of.wants_result() || (begins && ends))
+        return;
+    under_way_ = ends ? roce_operation::none : of.operation;
+    has_entry_ = sends && !ends;
+    offset_ = at;
+    announced_ = of.bytes;
+    left_ = {.key = of.remote_key, .address = of.remote_address + at, .bytes = of.bytes - at};
 }
 
 /// A repeat (IBTA 9.7.5.1.3): a SEND or WRITE is acknowledged again but not executed, a READ is read again, an atomic

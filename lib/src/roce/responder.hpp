@@ -9,6 +9,7 @@
 #include "roce/receive_entries.hpp"
 #include "roce/remote_memory.hpp"
 #include "roce/saved_results.hpp"
+#include "roce/send_entries.hpp"
 #include "roce/transport.hpp"
 #include "roce/workspace.hpp"
 
@@ -21,6 +22,10 @@ struct refused_request {
     std::optional<remote_range> range{};        ///< memory that the peer has named, if that is the reason
     std::optional<std::uint32_t> invalidates{}; ///< key that a SEND was to invalidate, if that is the reason
 };
+
+/// Executes an atomic and returns the value before it in `original`. @return false: the memory has gone
+bool change(std::uint64_t* word, roce_operation operation, std::uint64_t compare, std::uint64_t swap_or_add,
+            std::uint64_t& original) noexcept;
 
 /// One engine drives it; any thread may read the counters. Every packet passed to receive() counts once:
 /// received = executed + duplicate + out_of_sequence + not_ready + refused + ignored.
@@ -58,27 +63,18 @@ class responder {
     const roce_connection& settings() const noexcept { return settings_; }
     std::uint32_t answers_waiting() const noexcept { return static_cast<std::uint32_t>(answers_.size()); }
 
+    // For an owner that executes requests of the peer without packets:
+
+    /// Whether the packet `psn`, of this message of the peer, is the one to execute next, and no answer waits.
+    bool expects(const message& of, std::uint32_t psn) const noexcept
+    {
+        const bool alone = psn == of.first_psn || of.wants_result();
+        return !failed_ && idle() && psn == expected_ && under_way_ == (alone ? roce_operation::none : of.operation);
+    }
+    /// The next `packets` packets of a message, which end at its byte `at`, were executed. @pre expects()
+    void skip(const message& of, std::uint32_t packets, std::uint32_t at) noexcept;
+
     core::counter received, executed, duplicate, out_of_sequence, not_ready, refused, ignored;
-
- protected:
-    bool allows(access needed) const noexcept { return (settings_.rights & needed) == needed; }
-    /// Executes an atomic and returns the value before it in `original`. @return false: the memory has gone
-    static bool change(std::uint64_t* word, roce_operation operation, std::uint64_t compare, std::uint64_t swap_or_add,
-                       std::uint64_t& original) noexcept;
-
-    const rdma_service service_;
-    roce_connection settings_;
-    remote_memory& memory_;
-    receive_entries& entries_;
-    std::uint32_t expected_;    ///< PSN of the next request
-    std::uint32_t msn_ = 0;     ///< messages completed; a READ counts when it is requested
-    bool gap_reported_ = false; ///< a NAK was sent for expected_; no other is sent before that packet comes
-    /// Operation of the message in progress, or none.
-    roce_operation under_way_ = roce_operation::none;
-    bool has_entry_ = false;      ///< there is a current receive entry
-    std::uint32_t offset_ = 0;    ///< of a SEND: bytes received so far
-    remote_range left_;           ///< of a WRITE: bytes still to come
-    std::uint32_t announced_ = 0; ///< of a WRITE: length of the whole message
 
  private:
     /// Result of a request with the expected PSN.
@@ -115,6 +111,7 @@ class responder {
     verdict refuse(refusal why) noexcept;
     verdict refuse(refusal why, const remote_range& range) noexcept;
     verdict refuse_receive(refusal why) noexcept;
+    bool allows(access needed) const noexcept { return (settings_.rights & needed) == needed; }
     bool in_order(const roce_shape& shape) const noexcept;
     bool reliable() const noexcept { return net::is_reliable(service_); }
     void acknowledge(std::uint8_t syndrome, std::uint32_t psn);
@@ -124,6 +121,19 @@ class responder {
     bool send_part_of_read(packet_sink& sink, allowance& most, answer& next);
     bool lose_read(const answer& next, refusal why, std::uint32_t psn);
 
+    const rdma_service service_;
+    roce_connection settings_;
+    remote_memory& memory_;
+    receive_entries& entries_;
+    std::uint32_t expected_;    ///< PSN of the next request
+    std::uint32_t msn_ = 0;     ///< messages completed; a READ counts when it is requested
+    bool gap_reported_ = false; ///< a NAK was sent for expected_; no other is sent before that packet comes
+    /// Operation of the message in progress, or none.
+    roce_operation under_way_ = roce_operation::none;
+    bool has_entry_ = false;      ///< there is a current receive entry
+    std::uint32_t offset_ = 0;    ///< of a SEND: bytes received so far
+    remote_range left_;           ///< of a WRITE: bytes still to come
+    std::uint32_t announced_ = 0; ///< of a WRITE: length of the whole message
     answer_queue answers_;
     saved_results results_;
     bool failed_ = false;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
+#include "nic/soft/rdma/shortcut.hpp"
 
 namespace weftio::nic::soft {
 
@@ -40,7 +41,7 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 } // namespace
 
 queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner)
-    : front(to.path), responder(owner.service_, to, owner.memory_, owner.receives_, owner.commons_.work, owner.sends_)
+    : front(to.path), responder(owner.service_, to, owner.memory_, owner.receives_, owner.commons_.work)
 {
     set_path(to, owner.number());
 }
@@ -111,7 +112,7 @@ void queue_pair::rest(const pair_rings& rings)
 /// To RTS: from RTR, or back from SQD or SQE. PSNs continue after the last one sent.
 void queue_pair::allow_sending(const rdma_connection& how)
 {
-    std::optional<local_requester>& requester = connection_->requester;
+    std::optional<roce::requester>& requester = connection_->requester;
     connection_->responder.set(how);
     if (state_ == rdma_state::send_queue_error) {
         sends_.read_doorbell_record();
@@ -125,7 +126,7 @@ void queue_pair::allow_sending(const rdma_connection& how)
         add_requester(before_, *requester);
         next.send_psn = requester->next_psn();
     }
-    requester.emplace(service_, next, sends_, commons_.work, sends_.next(), commons_.sender);
+    requester.emplace(service_, next, sends_, commons_.work, sends_.next());
     sends_.mend();
 }
 
@@ -252,16 +253,31 @@ unsigned queue_pair::exchange(roce::packet_sink& sink, roce::allowance most)
     unsigned moved = connection_->responder.send(sink, most);
     requested_ = 0;
     if (connection_->requester) {
-        local_responder* const partner = partner_ ? &partner_->connection_->responder : nullptr;
-        requested_ = connection_->requester->send_to(partner, sink, most, core::utc_stamp_ns());
+        requested_ = request(sink, most);
         moved += requested_;
-        if (partner_ && partner_->has_overrun()) {
-            partner_->sends_.overrun();
-            partner_->end_when_broken();
-        }
     }
     end_when_broken();
     return moved;
+}
+
+/// Sends packets for what the partner cannot execute at once, and for all that follows in the same turn.
+unsigned queue_pair::request(roce::packet_sink& sink, roce::allowance most)
+{
+    roce::requester& requester = *connection_->requester;
+    const std::uint64_t now = core::utc_stamp_ns();
+    if (partner_ == nullptr)
+        return requester.send(sink, most, now);
+    const unsigned before = most.packets;
+    const shortcut::asking_side from{requester, sends_, commons_.work.found, commons_.sender};
+    const shortcut::executing_side to{partner_->connection_->responder, partner_->memory_, partner_->receives_,
+                                      partner_->sends_};
+    const bool needs_packets = shortcut(from, to, now).execute_all(most);
+    const unsigned copied = before - most.packets, sent = needs_packets ? requester.send(sink, most, now) : 0;
+    if (partner_->has_overrun()) {
+        partner_->sends_.overrun();
+        partner_->end_when_broken();
+    }
+    return copied + sent;
 }
 
 /// Whether a completion queue of its own has overrun.
@@ -297,7 +313,7 @@ void queue_pair::flush_both()
 /// If requester, responder or a doorbell record has failed, stops requester and responder. Later entries are flushed.
 void queue_pair::end_when_broken()
 {
-    std::optional<local_requester>& requester = connection_->requester;
+    std::optional<roce::requester>& requester = connection_->requester;
     roce::responder& responder = connection_->responder;
     if (!failed() && !(requester && requester->failed()) && !responder.failed() && !receives_.record_refused())
         return;

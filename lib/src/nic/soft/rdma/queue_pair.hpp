@@ -9,7 +9,6 @@
 
 #include "keys/key_table.hpp"
 #include "nic/rdma_backend.hpp"
-#include "nic/soft/rdma/local_transport.hpp"
 #include "nic/soft/rdma/pair_commons.hpp"
 #include "nic/soft/rdma/rdma_receives.hpp"
 #include "nic/soft/rdma/rdma_sends.hpp"
@@ -18,6 +17,8 @@
 #include "nic/soft/rdma/roce_directory.hpp"
 #include "nic/soft/work/turn_taker.hpp"
 #include "roce/key_memory.hpp"
+#include "roce/requester.hpp"
+#include "roce/responder.hpp"
 #include "weftio/rdma_dump.hpp"
 
 namespace weftio::nic::soft {
@@ -105,8 +106,8 @@ class queue_pair final : public turn_taker, public roce_receiver {
         net::roce_path path;
         net::roce_front front;                    ///< headers of all packets to the peer
         net::header_address ours, theirs;         ///< destination and source of packets from the peer
-        std::optional<local_requester> requester; ///< empty before RTS
-        local_responder responder;
+        std::optional<roce::requester> requester; ///< empty before RTS
+        roce::responder responder;
     };
 
     bool is_from_peer(const net::packet_headers& headers) const noexcept;
@@ -122,6 +123,7 @@ class queue_pair final : public turn_taker, public roce_receiver {
     bool waits_for_peer() const noexcept;
     bool is_in_a_hurry() const noexcept;
     unsigned exchange(roce::packet_sink& sink, roce::allowance most);
+    unsigned request(roce::packet_sink& sink, roce::allowance most);
     void flush_both();
     void take_request(const net::roce_packet& packet);
     void report_responder_failure() noexcept;

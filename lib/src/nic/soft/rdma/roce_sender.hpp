@@ -31,7 +31,7 @@ class roce_sender {
     /// @param to_own  it is for a queue pair of this port; its ICRC is 0, unless frames are dumped
     bool put(net::roce_front& front, bool to_own, const roce::roce_headers& headers,
              std::span<const roce::piece> payload);
-    /// Counts one copy, which takes the place of up to local_requester::most_packets_at_once packets of a request.
+    /// Counts one copy, which takes the place of up to shortcut::most_packets_at_once packets of a request.
     void count_copy(std::size_t payload_bytes) noexcept
     {
         sent.add(1);
