@@ -207,6 +207,17 @@ access rights_of(std::uint8_t mkey, std::uint64_t mask) noexcept
            given(WEFTIO_MKEY_ATOMIC, WEFTIO_UMR_MASK_ATOMIC, access::remote_atomic);
 }
 
+/// Some versions of libmlx5 write the third block of a bind behind the ring when it should be at the ring's start. Reads
+/// it there; if it cannot be read, `memory` stays as it is.
+void read_behind(const entry_ring& ring, std::uint32_t index, weftio_wqe_data_segment& memory) noexcept
+{
+    constexpr std::uint32_t words_per_block = 16, blocks_before = 2;
+    weftio_wqe_data_segment behind{};
+    if ((index & (ring.depth - 1)) == ring.depth - blocks_before &&
+        core::guarded_copy(&behind, ring.words + std::size_t{ring.depth} * words_per_block, sizeof behind))
+        memory = behind;
+}
+
 /// An invalidation, or what frees a window of type 1.
 refusal read_without_memory(const weftio_wqe_umr_segment& umr, const weftio_wqe_mkey_segment& mkey,
                             window_entry& out) noexcept
@@ -243,7 +254,9 @@ refusal read_window_entry(const entry_ring& ring, std::uint32_t index, std::uint
     if ((!type_2 && umr.flags != WEFTIO_UMR_BIND_TYPE_1) ||
         (mask & ~WEFTIO_UMR_MASK_RIGHTS) != (type_2 ? WEFTIO_UMR_MASK_BIND_TYPE_2 : WEFTIO_UMR_MASK_BIND_TYPE_1))
         return refusal::wrong_umr_mask;
-    const auto memory = entry.load<weftio_wqe_data_segment>(8);
+    auto memory = entry.load<weftio_wqe_data_segment>(8);
+    if (!out.bind.strict && memory.address_be != mkey.start_be)
+        read_behind(ring, index, memory);
     out.bind.type = type_2 ? window_type::type_2 : window_type::type_1;
     out.bind.region = weftio_swap32(memory.lkey_be);
     out.bind.address = weftio_swap64(mkey.start_be);

@@ -124,7 +124,7 @@ struct window_entry {
     keys::window_bind bind{}; ///< of an invalidation: its key is `window`
 };
 
-/// Decodes a UMR entry, each word of which it reads once.
+/// Decodes a UMR entry, each word of which it reads once. @pre `out.bind.strict` is set
 /// @return why it is neither a bind nor an invalidation, or none
 refusal read_window_entry(const entry_ring& ring, std::uint32_t index, std::uint32_t segments, std::uint32_t key,
                           window_entry& out) noexcept;
