@@ -36,6 +36,11 @@ TEST_F(GpuRdma, KernelsSeeAllBytesInFrontOfASignal)
     at_one_port_and_at_two([](kernel_cases& ends) { ends.play_ping_pong(); });
 }
 
+TEST_F(GpuRdma, KernelsLendMemoryAndGetItBack)
+{
+    at_one_port_and_at_two([](kernel_cases& ends) { ends.lend_and_return(); });
+}
+
 TEST_F(GpuRdma, KernelsEndWhenTheHostWants)
 {
     at_one_port_and_at_two([](kernel_cases& ends) { ends.end_when_the_host_wants(); });

@@ -218,6 +218,31 @@ static void give_window(void) {  // A type 2B window over bytes 1024..2047.
     meet(0);
     ibv_dealloc_mw(mw);
 }
+static void window_1(void) {
+    uint32_t key;
+    check(recv(connection, &key, sizeof key, MSG_WAITALL) == sizeof key, "receive key");
+    ask("WRITE 100 through the window of type 1", kWrite, 100, 1024, key, 0);
+    meet(0);
+    meet(0);
+    ask("WRITE through the unbound window", kWrite, 100, 1024, key, 0);
+    meet(0);
+}
+static void give_window_1(void) {
+    struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+    struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED, .bind_info = {mr, (uintptr_t)memory + 1024, 1024,
+                                                                             IBV_ACCESS_REMOTE_WRITE}};
+    check(mw != NULL, "alloc_mw");
+    check(!ibv_bind_mw(qp, mw, &bind), "bind_mw");
+    completion("bind");
+    check(write(connection, &mw->rkey, sizeof mw->rkey) == sizeof mw->rkey, "send key");
+    meet(0);
+    bind.bind_info.length = 0;
+    check(!ibv_bind_mw(qp, mw, &bind), "bind_mw of 0 bytes");
+    completion("unbind");
+    meet(0);
+    meet(0);
+    ibv_dealloc_mw(mw);
+}
 static void big(void) { ask("WRITE 100000", kWrite, 100000, 0, other.key, 0); }
 static void key(void) { ask("WRITE, wrong key", kWrite, 8, 0, other.key ^ 0x55, 0); }
 static void bounds(void) {
@@ -250,6 +275,7 @@ static const struct Case {
     {"send", send_, take5, 0, 0, IBV_MTU_1024},          {"write", write_, take2, 0, 0, IBV_MTU_1024},
     {"read", read_, NULL, 0, 0, IBV_MTU_1024},           {"atomic", atomic, zero, 0, 0, IBV_MTU_1024},
     {"window", window, give_window, 0, 0, IBV_MTU_1024}, {"big", big, NULL, 0, 0, IBV_MTU_1024},
+    {"window1", window_1, give_window_1, 0, 0, IBV_MTU_1024},
     {"key", key, NULL, 0, 0, IBV_MTU_1024},              {"bounds", bounds, NULL, 0, 0, IBV_MTU_1024},
     {"denied", denied, NULL, 0, 0, IBV_MTU_1024},        {"rnr", send_one, take_late, 0, 0, IBV_MTU_1024},
     {"starve", send_one, NULL, 0, 0, IBV_MTU_1024},      {"long", send_long, take_short, 0, 0, IBV_MTU_1024},

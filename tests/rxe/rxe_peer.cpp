@@ -62,7 +62,8 @@ class peer {
         : asks_(server != nullptr), port_(port::open(spec)),
           memory_(cpu_.allocate(memory_bytes, memory_kind::cpu_device)),
           region_(port_, memory_,
-                  {.rights = access::local_write | access::remote_read | access::remote_write | access::remote_atomic}),
+                  {.rights = access::local_write | access::remote_read | access::remote_write | access::remote_atomic |
+                             access::bind}),
           read_only_(port_, memory_, {.rights = access::local_write | access::remote_read}),
           at_(port_, {.address = address}), tcp_(server)
     {
@@ -260,6 +261,53 @@ class peer {
         completes("WRITE through the dead window", write(), WEFTIO_SYNDROME_REMOTE_ACCESS);
         tcp_.meet();
     }
+    void window_1()
+    {
+        const auto key = tcp_.get<std::uint32_t>();
+        const weftio_dev_remote through =
+            remote_region{.address = other_.address + 1024, .bytes = 1024, .rkey = key}.on_device();
+        const auto write = [&] { return weftio_dev_rdma_write(sends(), through, 0, local(), 0, 100, 0); };
+        completes("WRITE through the window of type 1", write());
+        tcp_.meet();
+        tcp_.meet();
+        completes("WRITE through the unbound window", write(), WEFTIO_SYNDROME_REMOTE_ACCESS);
+        tcp_.meet();
+    }
+    /// Binds a window over bytes 1024 to 2047, and tells the other end its key.
+    std::uint32_t lend(const memory_window& window)
+    {
+        const std::uint32_t key = weftio_dev_rdma_next_rkey(window.rkey());
+        completes("bind", weftio_dev_rdma_enqueue(sends(),
+                                                  weftio_dev_rdma_bind_request(
+                                                      window.rkey(), key,
+                                                      static_cast<std::uint32_t>(window.standing().type), local(), 1024,
+                                                      1024, WEFTIO_DEV_RDMA_REMOTE_WRITE | WEFTIO_DEV_RDMA_REMOTE_READ),
+                                                  WEFTIO_DEV_SEND_NONE));
+        tcp_.put(key);
+        return key;
+    }
+    /// The other end returns it by SEND with invalidate.
+    void give_window()
+    {
+        const memory_window window(at_, window_type::type_2);
+        post_receive();
+        lend(window);
+        receives({.count = 4, .immediate = window.rkey()});
+        are_written(1024, 100);
+        expect(!window.standing().bound, "the other end has returned the window");
+        tcp_.meet();
+    }
+    void give_window_1()
+    {
+        const memory_window window(at_, window_type::type_1);
+        const std::uint32_t key = lend(window);
+        tcp_.meet();
+        are_written(1024, 100);
+        completes("unbind",
+                  weftio_dev_rdma_enqueue(sends(), weftio_dev_rdma_unbind_request(key), WEFTIO_DEV_SEND_NONE));
+        tcp_.meet();
+        tcp_.meet();
+    }
     void big()
     {
         const weftio_dev_rdma_request two_pieces = weftio_dev_rdma_add_local(
@@ -417,10 +465,11 @@ const std::map<std::string, peer::one_case>& peer::cases()
     static const std::map<std::string, one_case> all{
         {"send", {&peer::send, &peer::take_sends}},      {"write", {&peer::write, &peer::take_writes}},
         {"read", {&peer::read, &peer::take_one}},        {"atomic", {&peer::atomics, &peer::take_atomics}},
-        {"window", {&peer::window, &peer::take_one}},    {"big", {&peer::big, &peer::take_big}},
-        {"key", {&peer::key, &peer::take_one}},          {"bounds", {&peer::bounds, &peer::take_one}},
-        {"denied", {&peer::denied, &peer::take_one}},    {"rnr", {&peer::send_one, &peer::take_late}},
-        {"long", {&peer::send_long, &peer::take_short}}, {"mtu", {&peer::mtu, &peer::take_one, 256}},
+        {"window", {&peer::window, &peer::give_window}}, {"window1", {&peer::window_1, &peer::give_window_1}},
+        {"big", {&peer::big, &peer::take_big}},          {"key", {&peer::key, &peer::take_one}},
+        {"bounds", {&peer::bounds, &peer::take_one}},    {"denied", {&peer::denied, &peer::take_one}},
+        {"rnr", {&peer::send_one, &peer::take_late}},    {"long", {&peer::send_long, &peer::take_short}},
+        {"mtu", {&peer::mtu, &peer::take_one, 256}},
     };
     return all;
 }

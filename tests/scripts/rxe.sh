@@ -30,8 +30,8 @@ ip netns add $peers || skip "Linux's RDMA: no network namespace can be made"
 "${in[@]}" tcpdump -q -i br0 -U -w "$work/wire.pcap" 2>/dev/null &
 dump=$!
 
-asked="write read atomic send window big key bounds denied rnr long mtu"
-answered="write read send big key bounds denied rnr long mtu atomic"
+asked="write read atomic send window window1 big key bounds denied rnr long mtu"
+answered="write read send window window1 big key bounds denied rnr long mtu atomic"
 ipv6="write read send"
 # find ADDRESS: in the guest, until Linux has asked for our MAC and got it.
 find='find() { ip neigh flush dev eth0; for _ in $(seq $PATIENCE); do ping -c1 -W1 $1 >/dev/null; ip neigh show ${1%\%*} | grep -q lladdr && return; done; }'
@@ -62,6 +62,14 @@ check "our SENDs arrive" "5 receive: success" "$(says send "$ours")"
 check "our WRITEs with immediate arrive" "2 receive: success" "$(says write "$ours")"
 check "our key that is invalid kills the window" "1 bind: success
 1 receive of SEND with invalidate: success" "$(says window "$ours")"
+check "a window of type 1 of Linux's ends when it is unbound" "1 bind: success
+1 unbind: success" "$(says window1 "$ours")"
+check "Linux uses our window of type 2, and returns it" "1 READ 100 through the window: success
+1 SEND 4 with invalidate: success
+1 WRITE 100 through the window: success
+1 WRITE through the dead window: remote access error" "$(says window "$theirs")"
+check "Linux uses our window of type 1" "1 WRITE 100 through the window of type 1: success
+1 WRITE through the unbound window: remote access error" "$(says window1 "$theirs")"
 check "a SEND that waits for its receive arrives" "1 receive: success" "$(says rnr "$ours")"
 for name in write read send big atomic rnr; do
     check "Linux's requests, $name: all succeed" "" "$(says $name "$theirs" | grep -v ': success$')"

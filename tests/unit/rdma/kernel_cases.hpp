@@ -3,7 +3,11 @@
 #pragma once
 
 #include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include <gmock/gmock.h>
 
@@ -13,13 +17,15 @@
 WEFTIO_DEFINE_KERNEL(rdma_does_everything, "rdma_kernels.h");
 WEFTIO_DEFINE_KERNEL(rdma_writes_pieces, "rdma_kernels.h");
 WEFTIO_DEFINE_KERNEL(rdma_plays_ping_pong, "rdma_kernels.h");
+WEFTIO_DEFINE_KERNEL(rdma_lends, "rdma_kernels.h");
 
 namespace weftio::test {
 
 class kernel_cases : public public_pair {
  public:
     kernel_cases(bool one_port, const std::string& device_spec)
-        : public_pair({one_port, engine_mode::thread}, {.entries = 64, .receive_entries = 64}, device_spec)
+        : public_pair({one_port, engine_mode::thread}, {.entries = 64, .receive_entries = 64}, device_spec),
+          one_port_(one_port)
     {
         for (unsigned end = 0; end < 2; ++end) // before connect(), after which the engines access the memory
             std::memset(memory(end).data() + signal_at, 0, 8);
@@ -80,6 +86,29 @@ class kernel_cases : public public_pair {
         EXPECT_EQ(said[1], rounds);
     }
 
+    void lend_and_return()
+    {
+        constexpr weftio_u32 rounds = 1000; // the variant of the key repeats
+        const memory_region lendable(ports.get(one_port_ ? 0 : 1), memory(1).memory,
+                                     {.rights = access::local_write | access::bind});
+        const buf_arr lent(lendable, where, {.count = 1, .buffer_bytes = 4096});
+        const memory_window window(*devices[1], window_type::type_2);
+        const shared_words said(where, 2);
+        const auto begin = std::chrono::steady_clock::now();
+        running_kernel kernel = where.launch(rdma_lends_kernel, {2, 1}, queue(1), queue(1).receives(), queue(0), lent,
+                                             mine, remote_region::of(memory(0).region, signal_at, 8).on_device(),
+                                             window.rkey(), rounds, said.on_device());
+        ASSERT_TRUE(kernel.wait_for(patience));
+        const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+        EXPECT_EQ(said[0], rounds);
+        EXPECT_EQ(said[1], rounds + 1) << "and the write after the last return is refused";
+        EXPECT_FALSE(window.standing().bound);
+        queue(1).counters(); // synchronizes with the engine that has written the memory
+        EXPECT_EQ(std::memcmp(memory(0).data(), memory(1).data() + 512, 64), 0);
+        if (std::getenv("WEFTIO_TELL_TIMES"))
+            std::printf("lend, write, return: %.1f us a round with launch\n", took.count() / rounds);
+    }
+
     /// A kernel that waits for a peer that does not respond ends when the host asks it to.
     void end_when_the_host_wants()
     {
@@ -103,6 +132,7 @@ class kernel_cases : public public_pair {
         return number;
     }
 
+    const bool one_port_;
     const buf_arr mine{memory(0).region, where, {.count = 1, .buffer_bytes = 4096}};
     const buf_arr theirs{memory(1).region, where, {.count = 1, .buffer_bytes = 4096}};
 };

@@ -27,6 +27,11 @@ TEST_P(RdmaKernels, SeeAllBytesInFrontOfASignal)
     ends.play_ping_pong();
 }
 
+TEST_P(RdmaKernels, LendMemoryAndGetItBack)
+{
+    ends.lend_and_return();
+}
+
 TEST_P(RdmaKernels, EndWhenTheHostWants)
 {
     ends.end_when_the_host_wants();

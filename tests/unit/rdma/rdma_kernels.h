@@ -121,3 +121,55 @@ WEFTIO_KERNEL void rdma_plays_ping_pong(WEFTIO_GLOBAL struct weftio_dev_rdma* fi
         said[second] += right;
     }
 }
+
+/*
+ * Two blocks. Block 0 lends 64 bytes of its buffer by a window of type 2, anew in each round; block 1 writes there and
+ * returns the window by SEND with invalidate. The lender tells the key by a number, of which the upper half counts
+ * rounds. `said[block]` counts rounds that went as they should. Block 1 writes once more at the end, which is refused.
+ */
+WEFTIO_KERNEL void rdma_lends(WEFTIO_GLOBAL struct weftio_dev_rdma* lender,
+                              WEFTIO_GLOBAL struct weftio_dev_rdma_recv* returns,
+                              WEFTIO_GLOBAL struct weftio_dev_rdma* borrower,
+                              WEFTIO_GLOBAL struct weftio_dev_buf_arr* lender_arr,
+                              WEFTIO_GLOBAL struct weftio_dev_buf_arr* borrower_arr, struct weftio_dev_remote note,
+                              weftio_u32 window, weftio_u32 rounds, WEFTIO_GLOBAL weftio_u32* said)
+{
+    struct weftio_dev_buf lent = weftio_dev_buf_get(lender_arr, 0), mine = weftio_dev_buf_get(borrower_arr, 0);
+    const WEFTIO_GLOBAL weftio_u64* told = (const WEFTIO_GLOBAL weftio_u64*)(mine.address + 2048);
+    struct weftio_dev_remote through = {(weftio_u64)lent.address, 4096, 0, 0};
+    struct weftio_dev_rdma_message message;
+    weftio_u32 count, first;
+
+    for (weftio_u32 round = 1; round <= rounds && weftio_block() == 0; ++round) {
+        const weftio_u32 next = weftio_dev_rdma_next_rkey(window);
+        weftio_dev_rdma_recv_post(returns, lent, 1024, 8);
+        weftio_dev_rdma_recv_commit(returns);
+        if (weftio_dev_rdma_enqueue(lender,
+                                    weftio_dev_rdma_bind_request(window, next, WEFTIO_DEV_WINDOW_TYPE_2, lent, 512, 64,
+                                                                 WEFTIO_DEV_RDMA_REMOTE_WRITE),
+                                    WEFTIO_DEV_SEND_NONE) != WEFTIO_DEV_OK ||
+            weftio_dev_rdma_write_value(lender, note, 0, (weftio_u64)round << 32 | next, WEFTIO_DEV_SEND_NONE) !=
+                WEFTIO_DEV_OK ||
+            weftio_dev_rdma_commit_wait(lender, 0) != WEFTIO_DEV_OK ||
+            weftio_dev_rdma_recv_wait(returns, 1, 0, &count, &first) != WEFTIO_DEV_OK ||
+            weftio_dev_rdma_recv_message(returns, first, &message) != WEFTIO_DEV_OK)
+            return;
+        said[0] += message.kind == WEFTIO_DEV_RDMA_SEND_INVAL && message.immediate == next;
+        window = next;
+    }
+    for (weftio_u32 round = 1; round <= rounds && weftio_block() == 1; ++round) {
+        if (weftio_dev_rdma_wait_value(borrower, told, (weftio_u64)round << 32, 0) != WEFTIO_DEV_OK)
+            return;
+        through.rkey_be = weftio_swap32((weftio_u32)*told);
+        if (weftio_dev_rdma_write(borrower, through, 512, mine, 0, 64, WEFTIO_DEV_SEND_NONE) != WEFTIO_DEV_OK ||
+            weftio_dev_rdma_send_inval(borrower, mine, 0, 8, (weftio_u32)*told, WEFTIO_DEV_SEND_NONE) !=
+                WEFTIO_DEV_OK ||
+            weftio_dev_rdma_commit_wait(borrower, 0) != WEFTIO_DEV_OK)
+            return;
+        ++said[1];
+    }
+    if (weftio_block() == 1) {
+        weftio_dev_rdma_write(borrower, through, 512, mine, 1024, 64, WEFTIO_DEV_SEND_NONE);
+        said[1] += weftio_dev_rdma_commit_wait(borrower, 0) == WEFTIO_DEV_QUEUE_ERROR;
+    }
+}
