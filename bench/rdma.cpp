@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -170,16 +171,37 @@ std::vector<measurement> on_two_cores(const options& wanted, const std::string& 
 std::vector<measurement> at_one_port(const options& wanted)
 {
     const double seconds = wanted.seconds;
-    const std::string copied = "memcpy 64 KiB";
+    const std::string copied = "memcpy 64 KiB", small_one = "write 8 B inline, loopback inline",
+                      large_one = "write 64 KiB, loopback inline",
+                      registered = "register and destroy 1 MiB, loopback inline";
     std::vector<measurement> all{
         {"memory a queue pair, beside its rings", "", "bytes", 1,
          [count = wanted.idle](const rdma_setup& setup) { return bench::bytes_of_a_queue_pair(setup, count); }, true},
-        small("write 8 B inline, loopback inline", "", 1, seconds),
+        small(small_one, "", 1, seconds),
+        {"write 8 B inline, loopback inline, through a window", small_one, "M/s", 1e-6,
+         [=](const rdma_setup& setup) { return bench::small_writes_through_window(setup, seconds); }},
         {copied, "", "Gb/s", 8e-9, [=](const rdma_setup& setup) { return bench::copied_bytes(setup, 65536, seconds); }},
-        {"write 64 KiB, loopback inline", copied, "Gb/s", 8e-9,
-         [=](const rdma_setup& setup) { return bench::written_bytes(setup, 65536, seconds); }}};
+        {large_one, copied, "Gb/s", 8e-9,
+         [=](const rdma_setup& setup) { return bench::written_bytes(setup, 65536, seconds); }},
+        {"write 64 KiB, loopback inline, through a window", large_one, "Gb/s", 8e-9,
+         [=](const rdma_setup& setup) { return bench::written_bytes(setup, 65536, seconds, bench::named_by::window); }},
+        {registered, "", "M/s", 1e-6,
+         [=](const rdma_setup& setup) { return bench::registered_and_destroyed(setup, false, seconds); }},
+        {"bind and invalidate 1 MiB, loopback inline", registered, "M/s", 1e-6,
+         [=](const rdma_setup& setup) { return bench::bound_and_invalidated(setup, false, seconds); }}};
     add_idle(wanted, "loopback inline", wanted.idle / 2, all);
     return all;
+}
+
+/// One port whose engine has a thread, which other WRITEs keep busy: a change of a region waits for its turn.
+void add_changes_beside_writes(const options& wanted, std::vector<measurement>& all)
+{
+    const double seconds = wanted.seconds;
+    const std::string registered = "register and destroy 1 MiB, beside writes";
+    all.push_back({registered, "", "M/s", 1e-6,
+                   [=](const rdma_setup& setup) { return bench::registered_and_destroyed(setup, true, seconds); }});
+    all.push_back({"bind and invalidate 1 MiB, beside writes", registered, "M/s", 1e-6,
+                   [=](const rdma_setup& setup) { return bench::bound_and_invalidated(setup, true, seconds); }});
 }
 
 std::string words_of(std::size_t bytes)
@@ -229,6 +251,7 @@ std::vector<group> groups(const options& wanted)
     if (!given) {
         std::vector<measurement> threaded;
         add_round_trips(wanted, "round trip 8 B, loopback", "", bench::ping_pong, threaded);
+        add_changes_beside_writes(wanted, threaded);
         all.push_back(
             {[=] { return rdma_setup::at_one_port(cores, engine_mode::inline_worker); }, at_one_port(wanted)});
         all.push_back({[=] { return rdma_setup::at_one_port(cores, engine_mode::thread); }, threaded});
@@ -241,13 +264,13 @@ std::vector<group> groups(const options& wanted)
     return all;
 }
 
-/// Keeps the rows whose name contains `part`, and their peers.
+/// Keeps the rows whose name contains `part`, and their peers, and the peers of these.
 void keep(std::vector<group>& groups, const std::string& part)
 {
     std::set<std::string> wanted;
     for (const group& group : groups)
-        for (const measurement& each : group.all)
-            if (each.name.find(part) != std::string::npos)
+        for (const measurement& each : group.all | std::views::reverse) // a peer stands before its row
+            if (each.name.find(part) != std::string::npos || wanted.contains(each.name))
                 wanted.insert({each.name, each.peer});
     if (wanted.empty())
         throw error(

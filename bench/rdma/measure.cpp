@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "machine.hpp"
 #include "rdma/launch.hpp"
 #include "rdma/rdma.kernel.h"
 #include "rdma/stream.hpp"
+#include "rdma/windows.hpp"
 
 WEFTIO_DEFINE_KERNEL(rdma_bench_take, "rdma/rdma.kernel.h");
 WEFTIO_DEFINE_KERNEL(rdma_bench_take_frames, "rdma/rdma.kernel.h");
@@ -42,9 +44,9 @@ void end(running_kernel& kernel)
         throw error(errc::device_error, "rdma_bench: the far kernel did not end within 30 s");
 }
 
-double small_writes_of(const rdma_setup& setup, const std::vector<const rdma_queue*>& queues, const stream_shape& shape)
+double small_writes_of(const rdma_setup& setup, const std::vector<const rdma_queue*>& queues, const stream_shape& shape,
+                       const weftio_dev_remote& to)
 {
-    const weftio_dev_remote to = setup.memory(1).remote;
     const weftio_dev_buf from = setup.memory(0).buffer;
     return messages_a_second(queues, shape, [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
         const std::uint64_t at = offset_of(number, 8) % 4096;
@@ -55,11 +57,14 @@ double small_writes_of(const rdma_setup& setup, const std::vector<const rdma_que
 
 /// Bytes per second of one queue. `request` makes its entries: weftio_dev_rdma_write_request or _read_request.
 double moved_bytes(const rdma_setup& setup, std::size_t bytes, double seconds,
-                   decltype(weftio_dev_rdma_write_request)& request)
+                   decltype(weftio_dev_rdma_write_request)& request, named_by key)
 {
     const rdma_pair pair = setup.pair();
     const rdma_queue* const queue = &pair.ends[0];
-    const weftio_dev_remote there = setup.memory(1).remote;
+    std::optional<bound_window> window;
+    if (key == named_by::window)
+        window.emplace(setup, pair.ends[1]);
+    const weftio_dev_remote there = window ? window->remote() : setup.memory(1).remote;
     const weftio_dev_buf here = setup.memory(0).buffer;
     const auto move = [=, &request](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
         const std::uint64_t at = offset_of(number, bytes);
@@ -98,26 +103,35 @@ double small_writes(const rdma_setup& setup, std::uint32_t queues, double second
     std::vector<const rdma_queue*> ends;
     for (const rdma_pair& pair : pairs)
         ends.push_back(&pair.ends[0]);
-    return small_writes_of(setup, ends, {.seconds = seconds, .in_flight = 64, .turns = setup.with_turns()});
+    return small_writes_of(setup, ends, {.seconds = seconds, .in_flight = 64, .turns = setup.with_turns()},
+                           setup.memory(1).remote);
 }
 
 double small_writes_beside(const rdma_setup& setup, std::uint32_t idle, double seconds)
 {
     const std::vector<rdma_pair> others = pairs_of(setup, idle);
     const rdma_pair pair = setup.pair();
+    const weftio_dev_remote to = setup.memory(1).remote;
     // Until the engine no longer polls the idle ones.
-    small_writes_of(setup, {&pair.ends[0]}, {.seconds = 0.02, .turns = setup.with_turns()});
-    return small_writes_of(setup, {&pair.ends[0]}, {.seconds = seconds, .turns = setup.with_turns()});
+    small_writes_of(setup, {&pair.ends[0]}, {.seconds = 0.02, .turns = setup.with_turns()}, to);
+    return small_writes_of(setup, {&pair.ends[0]}, {.seconds = seconds, .turns = setup.with_turns()}, to);
 }
 
-double written_bytes(const rdma_setup& setup, std::size_t bytes, double seconds)
+double small_writes_through_window(const rdma_setup& setup, double seconds)
 {
-    return moved_bytes(setup, bytes, seconds, weftio_dev_rdma_write_request);
+    const rdma_pair pair = setup.pair();
+    const bound_window window(setup, pair.ends[1]);
+    return small_writes_of(setup, {&pair.ends[0]}, {.seconds = seconds, .turns = setup.with_turns()}, window.remote());
+}
+
+double written_bytes(const rdma_setup& setup, std::size_t bytes, double seconds, named_by key)
+{
+    return moved_bytes(setup, bytes, seconds, weftio_dev_rdma_write_request, key);
 }
 
 double read_bytes(const rdma_setup& setup, std::size_t bytes, double seconds)
 {
-    return moved_bytes(setup, bytes, seconds, weftio_dev_rdma_read_request);
+    return moved_bytes(setup, bytes, seconds, weftio_dev_rdma_read_request, named_by::region);
 }
 
 double copied_bytes(const rdma_setup& setup, std::size_t bytes, double seconds)

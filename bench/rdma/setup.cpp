@@ -16,7 +16,8 @@ namespace weftio::bench {
 namespace {
 
 constexpr unsigned wire_frames = 1024;
-constexpr access all_rights = access::local_write | access::remote_write | access::remote_read | access::remote_atomic;
+constexpr access all_rights =
+    access::local_write | access::remote_write | access::remote_read | access::remote_atomic | access::bind;
 
 } // namespace
 

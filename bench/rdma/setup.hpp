@@ -59,6 +59,7 @@ class rdma_setup {
     /// This object if the calling thread must run the engines of both ports by run_turns(); else nullptr.
     const rdma_setup* with_turns() const { return has_turns_ ? this : nullptr; }
     const port& at_end(unsigned end) const { return *ports_[end]; }
+    const rdma_device& device_at(unsigned end) const { return *devices_[end]; }
     const rdma_memory& memory(unsigned end) const { return *memories_[end]; }
     std::uint32_t path_mtu() const { return devices_[0]->most_path_mtu(); }
     rdma_pair pair(std::uint32_t entries = 1024, std::uint32_t receives = 64) const;

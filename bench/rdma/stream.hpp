@@ -13,8 +13,9 @@ namespace weftio::bench {
 /// How the queue pairs are kept busy.
 struct stream_shape {
     double seconds = 0.3;
-    std::uint32_t in_flight = 512;     ///< most entries in flight of a queue pair; at most the size of its ring
-    std::uint32_t burst = 32;          ///< entries of one commit
+    std::uint32_t in_flight = 512;     ///< most messages in flight of a queue pair; at most what its ring holds
+    std::uint32_t burst = 32;          ///< messages of one commit
+    std::uint32_t positions = 1;       ///< that a message takes
     const rdma_setup* turns = nullptr; ///< not null: the calling thread runs its engines once after each commit
 };
 
@@ -56,17 +57,18 @@ double messages_a_second(std::span<const rdma_queue* const> queues, const stream
         for (const rdma_queue* queue : queues) {
             weftio_dev_rdma* const rdma = queue->handle();
             weftio_dev_rdma_get_info(rdma, &position, &mask);
-            wait_for_room(shape, rdma, mask + 1 - shape.in_flight + shape.burst);
+            wait_for_room(shape, rdma, mask + 1 - (shape.in_flight - shape.burst) * shape.positions);
             for (std::uint32_t each = 0; each < shape.burst; ++each)
-                require(enqueue(rdma, position + each, number++), "an entry");
-            require(weftio_dev_rdma_commit_weak(rdma, shape.burst), "a commit");
+                require(enqueue(rdma, position + each * shape.positions, number++), "an entry");
+            require(weftio_dev_rdma_commit_weak(rdma, shape.burst * shape.positions), "a commit");
             if (shape.turns)
                 shape.turns->run_turns();
         }
     while (seconds_since(begin) < shape.seconds);
     for (const rdma_queue* queue : queues) {
         weftio_dev_rdma_get_info(queue->handle(), &position, &mask);
-        wait_for_room(shape, queue->handle(), mask + 1);
+        // The last positions of a longer entry become free with a later one.
+        wait_for_room(shape, queue->handle(), shape.positions == 1 ? mask + 1 : mask - 1);
         require(weftio_dev_rdma_commit_wait(queue->handle(), patience_ns), "the wait for the last entries");
     }
     const double rate = static_cast<double>(number) / seconds_since(begin);

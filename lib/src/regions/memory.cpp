@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,12 +15,6 @@
 #include "weftio/file.hpp"
 
 namespace weftio {
-
-protection_domain protection_domain::make() noexcept
-{
-    static std::atomic<std::uint64_t> made{0};
-    return protection_domain(made.fetch_add(1, std::memory_order_relaxed) + 1);
-}
 
 namespace {
 

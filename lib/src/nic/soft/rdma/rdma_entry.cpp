@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 namespace weftio::nic::soft {
@@ -186,15 +187,18 @@ namespace {
 
 constexpr std::uint32_t bind_segments = 12, invalidate_segments = 8;
 
-/// Several segments of an entry, which may continue at the start of the ring.
-template <class Part>
+/// The first `count` segments of a part of an entry, which may continue at the start of the ring. Those behind them
+/// have no fields, and are not read.
+template <class Part, std::uint32_t count>
 Part load_part(const ring_segments& entry, std::uint32_t first) noexcept
 {
     using words = std::array<std::uint32_t, entry::words_per_segment>;
-    std::array<words, sizeof(Part) / sizeof(words)> copy;
-    for (std::uint32_t each = 0; each != copy.size(); ++each)
-        copy[each] = entry.load<words>(first + each);
-    return std::bit_cast<Part>(copy);
+    Part part{};
+    for (std::uint32_t each = 0; each != count; ++each) {
+        const auto copy = entry.load<words>(first + each);
+        std::memcpy(reinterpret_cast<std::byte*>(&part) + each * sizeof copy, copy.data(), sizeof copy);
+    }
+    return part;
 }
 
 access rights_of(std::uint8_t mkey, std::uint64_t mask) noexcept
@@ -242,8 +246,8 @@ refusal read_window_entry(const entry_ring& ring, std::uint32_t index, std::uint
     if (segments != bind_segments && segments != invalidate_segments)
         return refusal::wrong_size;
     const ring_segments entry(ring, index, segments);
-    const auto umr = load_part<weftio_wqe_umr_segment>(entry, 1);
-    const auto mkey = load_part<weftio_wqe_mkey_segment>(entry, 4);
+    const auto umr = load_part<weftio_wqe_umr_segment, 1>(entry, 1);
+    const auto mkey = load_part<weftio_wqe_mkey_segment, 2>(entry, 4);
     const std::uint32_t queue_variant = weftio_swap32(mkey.queue_variant_be);
     out.bind.window = key;
     out.bind.variant = static_cast<std::uint8_t>(queue_variant);
