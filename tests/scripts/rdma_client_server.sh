@@ -33,6 +33,16 @@ done
 said=$("$sample" --count 301 | grep ^Server | tail -1) # the client may be the last to speak
 check "301 buffers" "Server: buffer 300, piece 1: WRITE with immediate value 601, bytes of 0x5c" "$said"
 
+lend=$build/samples/lend_memory
+for device in $devices; do
+    said=$(bounded "$lend" -g $device 2>&1)
+    check "lend_memory on $device: exit status" 0 $?
+    check "lend_memory on $device" "Borrower: the first WRITE succeeded, the second was refused
+Lender: key KEY was returned; 1024 bytes of the first WRITE, 0 of the second
+Lender: weftio: rdma_queue N: the peer's WRITE was refused: 1024 bytes at ADDRESS with key KEY: the memory window is not bound under that key: it is free, or has another key now" \
+        "$(sed -E 's/rdma_queue [0-9]+/rdma_queue N/; s/key 0x[0-9a-f]+/key KEY/; s/at 0x[0-9a-f]+/at ADDRESS/' <<<"$said" | sort)"
+done
+
 # refused STATUS WORDS ARGUMENT...: in one sentence.
 refused() {
     local status=$1 words=$2 said

@@ -150,7 +150,7 @@ check_has "unknown option: sentence" "--nosuch" "$(cat "$work/words")"
 check "a count that is no number: exit status" 1 $?
 
 # Every sample: a standard output that takes nothing, or that is closed.
-for name in simple_receive receive_process produce_send send_wait_time dma_memcpy rdma_client_server; do
+for name in simple_receive receive_process produce_send send_wait_time dma_memcpy rdma_client_server lend_memory; do
     words=$(bounded "$build/samples/$name" 2>&1 >/dev/full)
     check "$name, a full standard output: exit status" 4 $?
     check_has "$name, a full standard output" "standard output cannot be written: No space left on device" "$words"

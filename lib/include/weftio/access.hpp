@@ -51,4 +51,14 @@ class protection_domain {
     std::uint64_t number_ = 0;
 };
 
+/// What a memory_window is at one moment.
+struct memory_window_standing {
+    /// The key by which peers name the bytes. Of a free window: its last key, or the one that its first bind names.
+    std::uint32_t rkey = 0;
+    window_type type = window_type::type_2;
+    bool bound = false;
+    std::uint32_t region = 0; ///< key of the region that it is bound to; 0: it is free
+    protection_domain domain{};
+};
+
 } // namespace weftio

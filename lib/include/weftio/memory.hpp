@@ -34,8 +34,9 @@ struct region_options {
 ///   between two iterations of each engine. The destructor waits for frames of the region that are still being sent, at
 ///   most one second per port. If frames are still out then, the memory is kept until they come back, also after the
 ///   port has closed, and the log reports it. Memory windows that are still bound to the region are freed, and the log
-///   tells how many: free them first, or call close(). After the destructor, NICs refuse the key. No later region gets the same
-///   key before 131,072 other regions have been destroyed: a free index is reused late, and with another variant.
+///   tells how many: free them first, or call close(). After the destructor, NICs refuse the key. No later region gets
+///   the same key before 131,072 other regions have been destroyed: a free index is reused late, and with another
+///   variant.
 class memory_region {
  public:
     /// Registers the memory with one port; register_with() adds others. Frames in memory that the CPU cannot access (of

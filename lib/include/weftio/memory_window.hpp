@@ -1,9 +1,9 @@
 // Memory windows: a part of a memory region that kernels lend to peers, and take back, without asking the host.
 //
-// A region grants its rights until the host changes it, which takes a turn of each engine. A window has a key of its own
-// and rights of its own. Entries of a send queue bind it to bytes of a region and free it again
-// (weftio_dev_rdma_bind_request() and weftio_dev_rdma_invalidate_request() in weftio/device/rdma/request.h), in the order of
-// the queue: what is posted behind a bind or an invalidation finds it in force.
+// A region grants its rights until the host changes it, which takes a turn of each engine. A window has a key and
+// rights of its own. Entries of a send queue bind it to bytes of a region and free it again
+// (weftio_dev_rdma_bind_request() and weftio_dev_rdma_invalidate_request() in weftio/device/rdma/request.h), in the
+// order of the queue: what is posted behind a bind or an invalidation finds it in force.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,6 @@
 namespace weftio {
 
 class rdma_device;
-
-/// What a window is at one moment.
-struct memory_window_standing {
-    /// The key by which peers name the bytes. Of a free window: its last key, or the one that its first bind names.
-    std::uint32_t rkey = 0;
-    window_type type = window_type::type_2;
-    bool bound = false;
-    std::uint32_t region = 0; ///< key of the region that it is bound to; 0: it is free
-    protection_domain domain{};
-};
 
 /// Makes a window, which is free, and removes it.
 ///

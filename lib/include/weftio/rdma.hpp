@@ -46,9 +46,9 @@ struct rdma_device_options {
     /// to run the engine all the time, by port::turn() or by a CPU kernel that waits. The engine answers the requests
     /// of a peer only while it runs.
     bool application_turns = false;
-    /// How queue pairs of the device treat binds of memory windows. true: as the InfiniBand specification: a bind beyond
-    /// its region is refused, peers may execute atomics in a window that gives the right. false: as a ConnectX: such a
-    /// bind is accepted, and accesses beyond the region, and all atomics, are refused.
+    /// How queue pairs of the device treat binds of memory windows. true: as the InfiniBand specification: a bind
+    /// beyond its region is refused, peers may execute atomics in a window that gives the right. false: as a ConnectX:
+    /// such a bind is accepted, and accesses beyond the region, and all atomics, are refused.
     bool strict_windows = true;
     /// Keeps the last packets of the port's queue pairs for rdma_queue::write_trace(). Each packet then costs a clock
     /// read and a copy of 96 bytes, and queue pairs of the same port exchange packets (see

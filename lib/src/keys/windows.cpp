@@ -1,4 +1,5 @@
-// Memory windows in the key table. A window's slot has the memory of the bytes that are lent, as a region's has its own.
+// Memory windows in the key table. A window's slot has the memory of the bytes that are lent, as a region's has its
+// own.
 #include <algorithm>
 #include <atomic>
 

@@ -21,7 +21,6 @@
 #include "weftio/device/wqe.h"
 #include "weftio/events.hpp"
 #include "weftio/flow_match.hpp"
-#include "weftio/memory_window.hpp"
 #include "weftio/port_info.hpp"
 #include "weftio/rdma_state.hpp"
 

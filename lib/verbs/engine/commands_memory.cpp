@@ -9,9 +9,8 @@ namespace weftio::verbs {
 namespace {
 
 // Flags of REG_MR (rdma/ib_user_ioctl_verbs.h) in addition to the rights, which have the same values in the library.
-constexpr std::uint32_t rights_mask = 0x1f, zero_based = 1u << 5, on_demand = 1u << 6,
-                        huge_pages = 1u << 7, flush_global = 1u << 8, flush_persistent = 1u << 9,
-                        optional_flags = 0x3ffu << 20;
+constexpr std::uint32_t rights_mask = 0x1f, zero_based = 1u << 5, on_demand = 1u << 6, huge_pages = 1u << 7,
+                        flush_global = 1u << 8, flush_persistent = 1u << 9, optional_flags = 0x3ffu << 20;
 
 /// Page offset of an address.
 constexpr std::uint64_t page_offset(std::uint64_t address) noexcept

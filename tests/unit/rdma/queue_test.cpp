@@ -144,7 +144,8 @@ TEST_P(RdmaQueue, TellsBothHostsWhyAPeerWasRefused)
     const std::vector<std::pair<weftio_dev_remote, const char*>> cases{
         {no_key, "no memory region has that key"},
         {too_long, "the address range exceeds the key's memory region"},
-        {remote_region::of(readable.region).on_device(), "the key's memory region or window lacks access::remote_write"}};
+        {remote_region::of(readable.region).on_device(),
+         "the key's memory region or window lacks access::remote_write"}};
     for (const auto& [peer, why] : cases) {
         ends.reset();
         reported_failures reported(ends);

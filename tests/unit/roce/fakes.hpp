@@ -63,10 +63,7 @@ class fake_memory : public remote_memory {
             found = &words_[(address - own_begin) / 8];
         return why;
     }
-    refusal may_invalidate(std::uint32_t of) override
-    {
-        return of == own_key ? refusal::none : refusal::not_a_window;
-    }
+    refusal may_invalidate(std::uint32_t of) override { return of == own_key ? refusal::none : refusal::not_a_window; }
     void invalidate(std::uint32_t) override { own_key = 0; }
 
     access rights = access::remote_write | access::remote_read | access::remote_atomic;

@@ -367,8 +367,8 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_commit_wait(WEFTIO_GLOBAL struct weftio_dev
     weftio_u32 ready = weftio_load_relaxed_u32(&rdma->queue.ring.ready);
     if (weftio_dev_send_completed(&rdma->queue.ring) == ready) /* also when nothing has ever been committed */
         return weftio_dev_send_queue_status(&rdma->queue);
-    return weftio_dev_send_queue_wait_completed(
-        &rdma->queue, weftio_dev_rdma_entry_before(&rdma->queue.ring, ready), timeout_ns);
+    return weftio_dev_send_queue_wait_completed(&rdma->queue, weftio_dev_rdma_entry_before(&rdma->queue.ring, ready),
+                                                timeout_ns);
 }
 
 /**

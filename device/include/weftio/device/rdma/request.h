@@ -1,10 +1,11 @@
 /**
  * Requests: what an entry of an RDMA queue asks the NIC for, before it has a position in the ring.
  *
- * Every request takes one position, but a bind of a memory window takes three and an invalidation two. The functions that make requests never block, touch no queue, and may be called by
- * any lane. They return no error: a request that reaches beyond its memory, or has too many bytes, has 0 segments, and
- * enqueuing it returns WEFTIO_DEV_INVALID_ARGUMENT. Offsets and sizes are in bytes. Segments are those of
- * docs/formats.md, section "Entries".
+ * Every request takes one position, but a bind of a memory window takes three and an invalidation two. The functions
+ * that make requests never block, touch no queue, and may be called by any lane. They return no error: a request that
+ * reaches beyond its memory, or has too many bytes, has 0 segments, and enqueuing it returns
+ * WEFTIO_DEV_INVALID_ARGUMENT. Offsets and sizes are in bytes. Segments are those of docs/formats.md, section
+ * "Entries".
  */
 #pragma once
 
@@ -257,8 +258,8 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_imm_request(struct
 }
 
 /**
- * As weftio_dev_rdma_send_request; the peer invalidates its key `rkey` when the message has arrived: that of a window of
- * type 2 that its queue pair has bound. Any other key fails the receive and the peer's queue pair.
+ * As weftio_dev_rdma_send_request; the peer invalidates its key `rkey` when the message has arrived: that of a window
+ * of type 2 that its queue pair has bound. Any other key fails the receive and the peer's queue pair.
  */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_inval_request(struct weftio_dev_buf buffer,
                                                                             weftio_u64 buffer_offset, weftio_u64 bytes,

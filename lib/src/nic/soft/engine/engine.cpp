@@ -118,7 +118,8 @@ bool engine::stop_turns() noexcept
     return true;
 }
 
-/// The caller's own engine is at the caller. A turn that holds `turns_` since before the round is waited for; one that begins later sees what was changed.
+/// The caller's own engine is at the caller. A turn that holds `turns_` since before the round is waited for; one that
+/// begins later sees what was changed.
 bool engine::has_passed(std::uint64_t round) noexcept
 {
     if (running == this || round_.load(std::memory_order_acquire) >= round)

@@ -211,8 +211,8 @@ access rights_of(std::uint8_t mkey, std::uint64_t mask) noexcept
            given(WEFTIO_MKEY_ATOMIC, WEFTIO_UMR_MASK_ATOMIC, access::remote_atomic);
 }
 
-/// Some versions of libmlx5 write the third block of a bind behind the ring when it should be at the ring's start. Reads
-/// it there; if it cannot be read, `memory` stays as it is.
+/// Some versions of libmlx5 write the third block of a bind behind the ring when it should be at the ring's start.
+/// Reads it there; if it cannot be read, `memory` stays as it is.
 void read_behind(const entry_ring& ring, std::uint32_t index, weftio_wqe_data_segment& memory) noexcept
 {
     constexpr std::uint32_t words_per_block = 16, blocks_before = 2;

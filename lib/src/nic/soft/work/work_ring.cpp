@@ -102,8 +102,8 @@ unsigned work_ring::complete()
     return completes_each() ? complete_each(*ring_.completions.ring) : complete_collapsed();
 }
 
-/// Writes a completion for each entry that asks for one or fails, unless it is quiet; other entries are done with the next completion.
-/// While the completion queue is full, entries wait.
+/// Writes a completion for each entry that asks for one or fails, unless it is quiet; other entries are done with the
+/// next completion. While the completion queue is full, entries wait.
 unsigned work_ring::complete_each(completion_ring& to)
 {
     const std::uint32_t before = completed_;

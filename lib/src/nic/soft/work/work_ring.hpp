@@ -21,7 +21,7 @@ struct alignas(8) executed_entry {
     bool event : 1 = false;  ///< the host wants a notification
     bool counts : 1 = false; ///< it counts as done work: a frame or a copy, not a wait or a NOP
     bool asked : 1 = false;  ///< it asks for a completion of its own
-    bool quiet : 1 = false; ///< when it fails, it has a completion only if it has asked for one
+    bool quiet : 1 = false;  ///< when it fails, it has a completion only if it has asked for one
     std::uint8_t spare : 4 = 0;
     std::uint8_t opcode = 0; ///< for its completion; 0 where all entries share one completion
     refusal reason = refusal::none;
