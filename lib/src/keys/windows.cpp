@@ -19,17 +19,17 @@ bool gives(access rights, access right) noexcept
     return (rights & right) == right;
 }
 
-/// The bytes of a region that a bind names, as an entry: none of those that are not in it.
+/// The bytes of a region that a bind names, as an entry: none of those that are not in it. A region may end at the last
+/// address, so ends are not computed.
 key_entry part_of(const key_entry& region, const window_bind& what) noexcept
 {
-    const std::uint64_t end_of_region = region.base + region.bytes; // a region does not wrap: memory_region checks it
-    const std::uint64_t end = what.bytes > UINT64_MAX - what.address ? UINT64_MAX : what.address + what.bytes;
-    const std::uint64_t from = std::clamp(what.address, region.base, end_of_region);
+    const std::uint64_t before = what.address < region.base ? region.base - what.address : 0;
+    const std::uint64_t skipped = std::min(before == 0 ? what.address - region.base : 0, region.bytes);
     key_entry part = region;
-    part.base = from;
-    part.bytes = std::clamp(end, from, end_of_region) - from;
+    part.base = region.base + skipped;
+    part.bytes = std::min(what.bytes > before ? what.bytes - before : 0, region.bytes - skipped);
     if (part.cpu != nullptr)
-        part.cpu = region.at(from);
+        part.cpu = region.cpu + skipped;
     part.rights = what.rights & (what.strict ? peers_rights : access::remote_write | access::remote_read);
     return part;
 }

@@ -130,6 +130,27 @@ TEST_F(KeyWindows, OfTheHardwareReachNoByteBeyondTheirRegion)
     }
 }
 
+TEST_F(KeyWindows, ReachTheLastAddress)
+{
+    const std::uint64_t base = 0 - std::uint64_t{memory.size()};
+    window_bind what = bind_of(make(window_type::type_2));
+    what.region = add(access::local_write | access::bind, {}, base);
+    what.address = base + 64;
+    what.bytes = memory.size() - 64;
+    ASSERT_EQ(keys.bind(what, us), refusal::none);
+    located found;
+    const auto resolves = [&](std::uint64_t address, std::uint64_t bytes) {
+        return resolve(keys, {what.window + 1, address, bytes, access::remote_write, us.domain, us.number}, found);
+    };
+    EXPECT_EQ(resolves(base + 64, what.bytes), refusal::none);
+    EXPECT_EQ(found.cpu, memory.data() + 64);
+    EXPECT_EQ(resolves(~std::uint64_t{0}, 1), refusal::none);
+    EXPECT_EQ(found.cpu, &memory.back());
+    EXPECT_EQ(resolves(~std::uint64_t{0}, 2), refusal::outside_region);
+    EXPECT_EQ(resolves(base + 63, 1), refusal::outside_region);
+    EXPECT_EQ(resolves(0, 1), refusal::outside_region);
+}
+
 TEST_F(KeyWindows, AreBoundByTheRules)
 {
     const window_user by = us;

@@ -35,9 +35,10 @@ class fake_pair {
     static constexpr std::uint32_t receive_segments = 2;
 
     explicit fake_pair(const port& port, std::uint32_t depth = 64, std::uint32_t receive_depth = 64,
-                       protection_domain domain = {}, rdma_service service = rdma_service::reliable)
+                       protection_domain domain = {}, rdma_service service = rdma_service::reliable,
+                       bool strict_windows = true)
         : send_words_(depth * 16), receive_words_(receive_depth * receive_segments * 4), received_(receive_depth),
-          depth_(depth), domain_(domain)
+          depth_(depth), domain_(domain), strict_windows_(strict_windows)
     {
         freshen();
         queue_ = software_nic(port).make_rdma_queue(rings(), service);
@@ -60,6 +61,7 @@ class fake_pair {
     }
     void restart()
     {
+        queue_->modify(rdma_state::reset, {}); // the engine uses the rings no more
         freshen();
         queue_->restart(rings());
     }
@@ -150,6 +152,7 @@ class fake_pair {
                          .segments = receive_segments,
                          .dbrec = ring_at(&receive_record_),
                          .completions = ring_at(received_.data(), received_.size())};
+        rings.strict_windows = strict_windows_;
         return rings;
     }
 
@@ -157,6 +160,7 @@ class fake_pair {
     std::vector<weftio_cqe> received_;
     std::uint32_t depth_;
     protection_domain domain_;
+    bool strict_windows_;
     alignas(64) weftio_cqe completion_{};
     std::uint32_t send_record_ = 0, receive_record_ = 0;
     std::uint32_t next_ = 0, receives_posted_ = 0, receives_read_ = 0;
