@@ -63,13 +63,15 @@ window_world::prediction window_world::bind_some(couple& at)
         what.bytes = 0;
     for (const access each : {access::remote_write, access::remote_read, access::remote_atomic})
         what.rights = what.rights | (chance(4) ? access::none : each);
-    const bool type_2 = what.type == window_type::type_2;
-    const std::uint32_t position = at.lender->post(
-        WEFTIO_OPCODE_UMR,
-        umr(type_2 ? WEFTIO_UMR_BIND_TYPE_2 : WEFTIO_UMR_BIND_TYPE_1,
-            WEFTIO_UMR_MASK_RIGHTS | (type_2 ? WEFTIO_UMR_MASK_BIND_TYPE_2 : WEFTIO_UMR_MASK_BIND_TYPE_1),
-            (type_2 ? at.lender->number() : WEFTIO_MKEY_ANY_QUEUE) << 8 | (what.next & 0xff), &what),
-        what.window, WEFTIO_CE_ALWAYS);
+    const window_entry entry{.next = what.next,
+                             .region = what.region,
+                             .address = what.address,
+                             .bytes = what.bytes,
+                             .rights = what.rights,
+                             .type = what.type,
+                             .queue = what.type == window_type::type_2 ? at.lender->number() : WEFTIO_MKEY_ANY_QUEUE};
+    const std::uint32_t position =
+        at.lender->post(WEFTIO_OPCODE_UMR, bind_segments(entry), what.window, WEFTIO_CE_ALWAYS);
     tell("queue {} binds {:#x} as type {} to {} bytes at {:#x} of {:#x}, rights {:#x}, next {:#x}{}",
          at.lender_as.queue, what.window, static_cast<unsigned>(what.type), what.bytes, what.address, what.region,
          static_cast<unsigned>(what.rights), what.next, at.strict ? "" : ", not strictly");
@@ -84,16 +86,10 @@ window_world::prediction window_world::free_some(couple& at)
     const std::uint32_t next = static_cast<std::uint32_t>(below(256));
     tell("queue {} {} {:#x}, next {:#x}", at.lender_as.queue, type_1 ? "unbinds" : "invalidates", key, next);
     if (type_1 && !chance(20))
-        return {.position = at.lender->post(
-                    WEFTIO_OPCODE_UMR,
-                    umr(WEFTIO_UMR_BIND_TYPE_1, WEFTIO_UMR_MASK_UNBIND, WEFTIO_MKEY_ANY_QUEUE << 8 | next, nullptr),
-                    key, WEFTIO_CE_ALWAYS),
+        return {.position = at.lender->post(WEFTIO_OPCODE_UMR, unbind_segments(next), key, WEFTIO_CE_ALWAYS),
                 .at_home =
                     model_.bind_window(at.lender_as, {.type = window_type::type_1, .window = key, .next = next})};
-    return {.position = at.lender->post(
-                WEFTIO_OPCODE_UMR,
-                umr(WEFTIO_UMR_INVALIDATE, WEFTIO_UMR_MASK_INVALIDATE, WEFTIO_MKEY_ANY_QUEUE << 8 | next, nullptr), key,
-                WEFTIO_CE_ALWAYS),
+    return {.position = at.lender->post(WEFTIO_OPCODE_UMR, invalidate_segments(next), key, WEFTIO_CE_ALWAYS),
             .at_home = model_.invalidate(at.lender_as, key)};
 }
 

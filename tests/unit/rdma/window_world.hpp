@@ -16,29 +16,10 @@
 
 #include "core/refusal.hpp"
 #include "two_ends.hpp"
+#include "window_entry.hpp"
 #include "window_model.hpp"
 
 namespace weftio::test {
-
-/// An entry of a UMR opcode behind its control segment. @param bound  what it binds; nullptr: nothing
-inline std::vector<segment> umr(std::uint8_t flags, std::uint32_t mask, std::uint32_t queue_variant,
-                                const window_model::bind* bound)
-{
-    const unsigned given =
-        !bound ? 0
-               : ((bound->rights & access::remote_write) != access::none ? WEFTIO_MKEY_REMOTE_WRITE : 0) |
-                     ((bound->rights & access::remote_read) != access::none ? WEFTIO_MKEY_REMOTE_READ : 0) |
-                     ((bound->rights & access::remote_atomic) != access::none ? WEFTIO_MKEY_ATOMIC : 0);
-    std::vector<segment> all(bound ? 11 : 7, segment{});
-    all[0] = {{std::uint32_t{flags} << 24, bound ? 4u << 16 : 0, 0, mask}};
-    all[3] = {{bound ? given << 8 : std::uint32_t{WEFTIO_MKEY_FREE} << 24, queue_variant, 0, 0}};
-    if (!bound)
-        return all;
-    all[4] = remote(bound->address, static_cast<std::uint32_t>(bound->bytes >> 32));
-    all[4].words[3] = static_cast<std::uint32_t>(bound->bytes);
-    all[7] = pointer(static_cast<std::uint32_t>(bound->bytes), bound->region, bound->address);
-    return all;
-}
 
 class window_world {
  public:
