@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <thread>
 
@@ -37,7 +38,8 @@ struct ground {
     ground(const port& port, const device& device, bool inline_worker)
         : at(port), cpu(device), here(at, {.address = "10.9.8.1", .application_turns = inline_worker}),
           memory(device.allocate(16 * mib, memory_kind::cpu_device)),
-          region(at, memory, {.rights = access::local_write | access::remote_write | access::remote_read}),
+          region(at, memory,
+                 {.rights = access::local_write | access::remote_write | access::remote_read | access::bind}),
           remote(remote_region::of(region).on_device())
     {}
 
@@ -75,10 +77,10 @@ class crowd {
     virtual void go_on() {}
     /// The work of another thread for these pairs; called repeatedly.
     virtual void step() { benchmark::DoNotOptimize(++steps_); }
-    /// Whether their messages are long enough for bytes() to be meaningful.
-    virtual bool moves_bytes() const { return false; }
-    /// Bytes that their messages have moved so far, counted packet by packet.
-    virtual std::uint64_t bytes() const { return 0; }
+    /// Whether work() tells all that they do.
+    virtual bool counts_work() const { return false; }
+    /// What they have done so far: bytes of long messages, packet by packet, or changes of windows.
+    virtual std::uint64_t work() const { return 0; }
 
  private:
     std::uint32_t steps_ = 0;
@@ -138,8 +140,8 @@ class long_messages : public idle_pairs {
             weftio_dev_send_doorbell(&pair.near.handle()->queue.ring);
         }
     }
-    bool moves_bytes() const override { return true; }
-    std::uint64_t bytes() const override
+    bool counts_work() const override { return true; }
+    std::uint64_t work() const override
     {
         std::uint64_t packets = 0;
         for (const connected& pair : pairs_) {
@@ -159,6 +161,79 @@ class long_messages : public idle_pairs {
     ground& on_;
     std::size_t bytes_;
     bool reads_;
+};
+
+/// The same WRITEs to queue pairs of another engine: this one hands over each packet, and takes in each answer. The
+/// other thread runs that engine.
+class messages_to_another_engine : public long_messages {
+ public:
+    messages_to_another_engine(ground& on, unsigned count) : long_messages(on, count, mib, false), port_(on.at) {}
+    void step() override { port_.turn(1); }
+
+ private:
+    port& port_;
+};
+
+/// Each pair binds and invalidates a window without pause.
+class binders : public crowd {
+ public:
+    binders(ground& on, unsigned count) : on_(on)
+    {
+        rdma_queue_options options = small_rings;
+        options.entries = entries;
+        for (unsigned each = 0; each < count; ++each)
+            pairs_.emplace_back(on, options);
+    }
+    void step() override
+    {
+        binder& one = pairs_[next_++ % pairs_.size()];
+        weftio_dev_rdma* const rdma = one.pair.near.handle();
+        if (weftio_dev_send_room(&rdma->queue.ring, entries) < entries / 2)
+            return;
+        for (std::uint32_t each = 0; each < entries / 2 / positions; ++each)
+            post(rdma, one.key);
+        weftio_dev_send_queue_commit_strong(&rdma->queue);
+        weftio_dev_send_doorbell(&rdma->queue.ring);
+    }
+    bool counts_work() const override { return true; }
+    std::uint64_t work() const override
+    {
+        std::uint64_t done = 0;
+        for (const binder& one : pairs_)
+            done += one.pair.near.counters().done;
+        return done;
+    }
+
+ private:
+    static constexpr std::uint32_t entries = 256, positions = 5; ///< of a bind and an invalidation
+
+    struct binder {
+        binder(ground& on, const rdma_queue_options& options)
+            : pair(on, options), window(on.here, window_type::type_2), key(window.rkey())
+        {}
+
+        connected pair;
+        memory_window window;
+        std::uint32_t key; ///< the last one
+    };
+
+    void post(weftio_dev_rdma* rdma, std::uint32_t& key)
+    {
+        const std::uint32_t next = weftio_dev_rdma_next_rkey(key);
+        require(weftio_dev_rdma_enqueue(rdma,
+                                        weftio_dev_rdma_bind_request(key, next, WEFTIO_DEV_WINDOW_TYPE_2,
+                                                                     on_.region.buffer(), 0, mib,
+                                                                     WEFTIO_DEV_RDMA_REMOTE_WRITE),
+                                        0),
+                "bind of a neighbor");
+        require(weftio_dev_rdma_enqueue(rdma, weftio_dev_rdma_invalidate_request(next), 0),
+                "invalidation of a neighbor");
+        key = next;
+    }
+
+    ground& on_;
+    std::deque<binder> pairs_;
+    std::size_t next_ = 0;
 };
 
 /// Each pair has SENDs for which the peer never posts a receive.
@@ -231,6 +306,7 @@ class offenders : public idle_pairs {
 struct kind {
     const char* name;
     std::function<std::unique_ptr<crowd>(ground&, unsigned)> make;
+    bool two_engines = false; ///< of the port
 };
 
 template <class Crowd, class... Arguments>
@@ -242,6 +318,8 @@ kind kind_of(const char* name, Arguments... arguments)
 const std::vector<kind>& kinds()
 {
     constexpr std::uint8_t shortest = 1, longest = 0; // 0.01 ms, 655 ms
+    kind to_another_engine = kind_of<messages_to_another_engine>("pairs of 1 MiB writes to another engine");
+    to_another_engine.two_engines = true;
     static const std::vector<kind> all{
         kind_of<idle_pairs>("idle pairs"),
         kind_of<long_messages>("pairs of 1 MiB writes", mib, false),
@@ -252,6 +330,8 @@ const std::vector<kind>& kinds()
         kind_of<dead_peers>("pairs of dead peers"),
         kind_of<offenders>("pairs of wrong keys", false),
         kind_of<offenders>("pairs of wrong records", true),
+        kind_of<binders>("pairs of binds"),
+        to_another_engine,
     };
     return all;
 }
@@ -266,7 +346,13 @@ std::string name_of(const kind& one, unsigned count)
 /// Writes 8 bytes, waits, and writes again.
 class pinger {
  public:
-    explicit pinger(ground& on) : on_(on), pair_(on, small_rings) {}
+    explicit pinger(ground& on)
+        : on_(on), near_(on.here, on.cpu, small_rings), spare_(on.here, on.cpu, small_rings),
+          end_(on.here, on.cpu, small_rings), spare_too_(on.here, on.cpu, small_rings)
+    {
+        near_.connect(end_.address());
+        end_.connect(near_.address());
+    }
 
     /// Round trips per second.
     double run(double seconds, crowd& beside)
@@ -278,7 +364,7 @@ class pinger {
         for (std::chrono::duration<double> lasted{}; lasted.count() < seconds; lasted = last - begin) {
             if (trips++ % trips_between == 0)
                 beside.go_on();
-            weftio_dev_rdma* const rdma = pair_.near.handle();
+            weftio_dev_rdma* const rdma = near_.handle();
             require(weftio_dev_rdma_write(rdma, on_.remote, 0, on_.region.buffer(), 8, 8, 0), "a write");
             require(weftio_dev_rdma_commit_wait(rdma, patience_ns), "the wait of the good pair");
             const auto now = clock::now();
@@ -292,28 +378,30 @@ class pinger {
 
  private:
     ground& on_;
-    connected pair_;
+    /// A port gives its engines queue pairs in turn. With the spare ones, which are idle, both ends are at the first of
+    /// two engines, and the next queue pair will be, too.
+    rdma_queue near_, spare_, end_, spare_too_;
     clock::duration longest_{};
 };
 
-/// Bytes per second of the others while the good pair is idle.
-double bytes_alone(const pair_options& wanted, port& of, crowd& others)
+/// Work per second of the others while the good pair is idle.
+double work_alone(const pair_options& wanted, port& of, crowd& others)
 {
-    const std::uint64_t before = others.bytes();
+    const std::uint64_t before = others.work();
     const auto begin = clock::now();
     std::chrono::duration<double> lasted{};
     for (; lasted.count() < wanted.seconds; lasted = clock::now() - begin) {
         others.go_on();
         for (unsigned turns = 0; turns < 8 && wanted.inline_worker; ++turns)
-            of.turn();
+            of.turn(0);
     }
-    return static_cast<double>(others.bytes() - before) / lasted.count();
+    return static_cast<double>(others.work() - before) / lasted.count();
 }
 
 /// The figures of one kind and number of other pairs, with a value for each round.
 struct kept_shares {
     std::vector<double> alone, beside, gaps; ///< millions of round trips per second (twice), and us
-    std::vector<double> by_count, by_bytes;  ///< fair shares of the good pair
+    std::vector<double> by_count, by_work;   ///< fair shares of the good pair
     std::vector<double> kept;                ///< part of the larger share that it keeps
 };
 
@@ -329,25 +417,24 @@ void measure_round(const pair_options& wanted, ground& on, pinger& good, const k
     const other_thread theirs(*others, wanted.other_core);
     good.run(0.05, *others);
     good.forget_gaps();
-    const std::uint64_t before = others->bytes();
+    const std::uint64_t before = others->work();
     const auto begin = clock::now();
     into.beside.push_back(good.run(wanted.seconds, *others) / 1e6);
     const double seconds = std::chrono::duration<double>(clock::now() - begin).count();
-    const double bytes = static_cast<double>(others->bytes() - before) / seconds;
+    const double work = static_cast<double>(others->work() - before) / seconds;
     into.gaps.push_back(good.longest_gap_us());
     into.by_count.push_back(1.0 / (count + 1));
-    into.by_bytes.push_back(others->moves_bytes() ? std::max(0.0, 1 - bytes / bytes_alone(wanted, on.at, *others))
-                                                  : 1.0);
-    into.kept.push_back(into.beside.back() / into.alone.back() / std::max(into.by_count.back(), into.by_bytes.back()));
+    into.by_work.push_back(others->counts_work() ? std::max(0.0, 1 - work / work_alone(wanted, on.at, *others)) : 1.0);
+    into.kept.push_back(into.beside.back() / into.alone.back() / std::max(into.by_count.back(), into.by_work.back()));
 }
 
 /// Names of the figures of a row.
 struct figure_names {
     explicit figure_names(const std::string& row)
         : alone("without " + row), beside("beside " + row), gaps("longest gap beside " + row),
-          by_count("share by count, " + row), by_bytes("share by bytes, " + row), kept("kept of the larger, " + row)
+          by_count("share by count, " + row), by_work("share by work, " + row), kept("kept of the larger, " + row)
     {}
-    std::string alone, beside, gaps, by_count, by_bytes, kept;
+    std::string alone, beside, gaps, by_count, by_work, kept;
 };
 
 void measure_row(const pair_options& wanted, ground& on, pinger& good, const kind& one, unsigned count, table& into)
@@ -360,9 +447,24 @@ void measure_row(const pair_options& wanted, ground& on, pinger& good, const kin
     into.add({.name = names.beside, .unit = "Mtrips/s", .values = found.beside, .peer = names.alone});
     into.add({.name = names.gaps, .unit = "us", .values = found.gaps});
     into.add({.name = names.by_count, .unit = "share", .values = found.by_count});
-    into.add({.name = names.by_bytes, .unit = "share", .values = found.by_bytes});
+    into.add({.name = names.by_work, .unit = "share", .values = found.by_work});
     into.add({.name = names.kept, .unit = "share", .values = found.kept});
 }
+
+/// A port of its own, and the good pair.
+struct place {
+    place(const pair_options& wanted, const device& cpu, bool two_engines)
+        : on(port::open("loopback", {.mode = wanted.inline_worker ? engine_mode::inline_worker : engine_mode::thread,
+                                     .idle = idle_policy::busy,
+                                     .engines = two_engines ? 2u : 1u,
+                                     .core = wanted.engine_core}),
+             cpu, wanted.inline_worker),
+          good(on)
+    {}
+
+    ground on;
+    pinger good;
+};
 
 template <class Each>
 void for_each_row(const pair_options& wanted, Each&& each)
@@ -390,13 +492,18 @@ void measure_pairs(const pair_options& wanted, const device& cpu, table& into)
         return for_each_row(wanted, [&](const kind& one, unsigned count) {
             into.leave_out(figure_names(name_of(one, count)).kept, wanted.missing);
         });
-    const port wire =
-        port::open("loopback", {.mode = wanted.inline_worker ? engine_mode::inline_worker : engine_mode::thread,
-                                .idle = idle_policy::busy,
-                                .core = wanted.engine_core});
-    ground on(wire, cpu, wanted.inline_worker);
-    pinger good(on);
-    for_each_row(wanted, [&](const kind& one, unsigned count) { measure_row(wanted, on, good, one, count, into); });
+    for (const bool two_engines : {false, true}) {
+        std::optional<place> at; // if there is such a row
+        for_each_row(wanted, [&](const kind& one, unsigned count) {
+            if (one.two_engines != two_engines)
+                return;
+            if (two_engines && !wanted.inline_worker)
+                return into.leave_out(figure_names(name_of(one, count)).kept, "needs --mode inline");
+            if (!at)
+                at.emplace(wanted, cpu, two_engines);
+            measure_row(wanted, at->on, at->good, one, count, into);
+        });
+    }
 }
 
 } // namespace weftio::bench

@@ -25,7 +25,7 @@ std::vector<std::string> pair_rows();
 /// Measures round trips per second of the good pair, which writes 8 bytes, waits and writes again: alone, and beside 1,
 /// 8 and 32 other pairs of each kind. All pairs connect two ends of one port. Rows are also the longest gap between two
 /// of its completions, two fair shares, and the part of the larger share that the good pair keeps. The shares: 1/n for
-/// n queue pairs (share by count), and 1 - bytes of the others beside it / bytes of the others alone (share by bytes).
+/// n queue pairs (share by count), and 1 - work of the others beside it / work of the others alone (share by work).
 void measure_pairs(const pair_options& wanted, const device& cpu, table& into);
 
 } // namespace weftio::bench
