@@ -223,7 +223,7 @@ class key_table {
         std::atomic<std::uint32_t> key{none_};
         std::atomic<std::uint32_t> sequence{0}; ///< of the entry below; odd while it changes
         std::uint32_t next_free = none_;        ///< index that was freed after this one
-        std::uint8_t variant = 0;               ///< of the present or next key
+        std::atomic<std::uint8_t> variant{0}; ///< of the present or next key; changed under begin_change() or the mutex
         std::atomic<kind> what{kind::region};
         std::atomic<access> rights{access::none};
         std::atomic<std::byte*> cpu{nullptr};

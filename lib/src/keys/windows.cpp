@@ -50,9 +50,9 @@ std::uint32_t key_table::add_window(window_type type, protection_domain domain, 
         const std::uint32_t index = take_index(free_windows_, "memory_window");
         slot& made = existing(index << 8);
         key = index << 8 | made.variant;
-        made.what.store(kind_of(type), std::memory_order_relaxed);
-        made.domain.store(windows_, std::memory_order_relaxed);
-        made.window_domain.store(domain, std::memory_order_relaxed);
+        made.what.store(kind_of(type), std::memory_order_release);
+        made.domain.store(windows_, std::memory_order_release);
+        made.window_domain.store(domain, std::memory_order_release);
         ++in_use_;
     }
     grant(key, nic, false); // with release: who finds it sees what it is
@@ -77,7 +77,8 @@ refusal key_table::bind(const window_bind& what, const window_user& by, unsigned
     return why;
 }
 
-/// In the order of what a reason tells: first the window, then the region. @pre begin_change()
+/// In the order of what a reason tells: first the window, then the region. Stores are releases, as in slot::store().
+/// @pre begin_change()
 refusal key_table::bind_at(slot& window, const window_bind& what, const window_user& by, unsigned nic) noexcept
 {
     const std::uint32_t present = window.key.load(std::memory_order_relaxed);
@@ -93,7 +94,7 @@ refusal key_table::bind_at(slot& window, const window_bind& what, const window_u
         if (what.type == window_type::type_2)
             return refusal::window_without_bytes;
         free(window);
-        window.variant = what.variant;
+        window.variant.store(what.variant, std::memory_order_release);
         return refusal::none;
     }
     if (!hold(what.region))
@@ -120,9 +121,9 @@ refusal key_table::bind_at(slot& window, const window_bind& what, const window_u
     key_entry part = part_of(region.entry, what);
     part.domain = windows_;
     window.store(part);
-    window.windows_or_region.store(what.region, std::memory_order_relaxed);
-    window.user.store(what.type == window_type::type_2 ? by.number : 0, std::memory_order_relaxed);
-    window.variant = what.variant;
+    window.windows_or_region.store(what.region, std::memory_order_release);
+    window.user.store(what.type == window_type::type_2 ? by.number : 0, std::memory_order_release);
+    window.variant.store(what.variant, std::memory_order_release);
     // Release, pairs with the acquire in read(), as in add().
     window.key.store((what.window & ~0xffu) | what.variant, std::memory_order_release);
     return refusal::none;
@@ -154,8 +155,8 @@ void key_table::free(slot& window) noexcept
     if (window.key.load(std::memory_order_relaxed) == none_)
         return;
     window.key.store(none_, std::memory_order_release);
-    window.user.store(0, std::memory_order_relaxed);
-    let_go(window.windows_or_region.exchange(none_, std::memory_order_relaxed));
+    window.user.store(0, std::memory_order_release);
+    let_go(window.windows_or_region.exchange(none_, std::memory_order_release));
 }
 
 refusal key_table::may_invalidate(std::uint32_t key, const window_user& by, unsigned nic) const noexcept
@@ -216,7 +217,7 @@ void key_table::withdraw_window(std::uint32_t key) noexcept
     slot& gone = existing(key);
     gone.begin_change();
     free(gone);
-    gone.window_domain.store(protection_domain::make(), std::memory_order_relaxed); // no queue has it
+    gone.window_domain.store(protection_domain::make(), std::memory_order_release); // no queue has it
     gone.end_change();
 }
 
@@ -227,20 +228,24 @@ void key_table::release_window(std::uint32_t key) noexcept
     give_back(key >> 8, free_windows_);
 }
 
+/// As read(): the caller may lose its core at any time, and engines do not wait for it.
 window_view key_table::window(std::uint32_t key) const noexcept
 {
-    slot& at = existing(key);
-    at.begin_change();
-    const std::uint32_t present = at.key.load(std::memory_order_relaxed);
-    const window_view seen{.key = (key & ~0xffu) | at.variant,
-                           .type = at.what.load(std::memory_order_relaxed) == kind::type_1 ? window_type::type_1
-                                                                                           : window_type::type_2,
-                           .valid = present != none_,
-                           .region = present != none_ ? at.windows_or_region.load(std::memory_order_relaxed) : none_,
-                           .user = at.user.load(std::memory_order_relaxed),
-                           .domain = at.window_domain.load(std::memory_order_relaxed)};
-    at.end_change();
-    return seen;
+    const slot& at = existing(key);
+    for (;;) {
+        const std::uint32_t generation = at.sequence.load(std::memory_order_acquire);
+        const bool valid = at.key.load(std::memory_order_acquire) != none_;
+        const window_view seen{.key = (key & ~0xffu) | at.variant.load(std::memory_order_acquire),
+                               .type = at.what.load(std::memory_order_acquire) == kind::type_1 ? window_type::type_1
+                                                                                               : window_type::type_2,
+                               .valid = valid,
+                               .region = valid ? at.windows_or_region.load(std::memory_order_acquire) : none_,
+                               .user = at.user.load(std::memory_order_acquire),
+                               .domain = at.window_domain.load(std::memory_order_acquire)};
+        if ((generation & 1) == 0 && at.sequence.load(std::memory_order_relaxed) == generation)
+            return seen;
+        weftio_relax(1);
+    }
 }
 
 std::uint32_t key_table::windows_of(std::uint32_t region) const noexcept
