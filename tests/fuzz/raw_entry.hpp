@@ -88,6 +88,38 @@ struct raw_entry {
         segments = 3;
     }
 
+    /// A bind of a window. @param rights  WEFTIO_MKEY_*  @param memory  which bytes
+    void bind(bool type_2, std::uint8_t variant, std::uint32_t rights, std::uint32_t queue,
+              const named_region& memory) noexcept
+    {
+        umr(type_2 ? WEFTIO_UMR_BIND_TYPE_2 : WEFTIO_UMR_BIND_TYPE_1,
+            WEFTIO_UMR_MASK_RIGHTS | (type_2 ? WEFTIO_UMR_MASK_BIND_TYPE_2 : WEFTIO_UMR_MASK_BIND_TYPE_1));
+        word(1, 1) = weftio_swap32(4u << 16);
+        word(4, 0) = rights << 16;
+        word(4, 1) = weftio_swap32((type_2 ? queue : WEFTIO_MKEY_ANY_QUEUE) << 8 | variant);
+        word(5, 0) = weftio_swap32(static_cast<std::uint32_t>(memory.base >> 32));
+        word(5, 1) = weftio_swap32(static_cast<std::uint32_t>(memory.base));
+        word(5, 3) = weftio_swap32(static_cast<std::uint32_t>(memory.bytes));
+        segments = 8;
+        pointer(static_cast<std::uint32_t>(memory.bytes), memory.key, memory.base);
+        segments = 12;
+    }
+    /// An invalidation, or what frees a window of type 1.
+    void free_window(bool type_2, std::uint8_t variant, std::uint32_t queue) noexcept
+    {
+        umr(type_2 ? WEFTIO_UMR_INVALIDATE : WEFTIO_UMR_BIND_TYPE_1,
+            type_2 ? WEFTIO_UMR_MASK_INVALIDATE : WEFTIO_UMR_MASK_UNBIND);
+        word(4, 0) = WEFTIO_MKEY_FREE;
+        word(4, 1) = weftio_swap32((type_2 ? queue : WEFTIO_MKEY_ANY_QUEUE) << 8 | variant);
+        last = 4;
+        segments = 8;
+    }
+    void umr(std::uint32_t flags, std::uint32_t mask) noexcept
+    {
+        word(1, 0) = flags;
+        word(1, 3) = weftio_swap32(mask);
+    }
+
     /// Changes one field of half of the entries.
     void mutate(numbers& in) noexcept
     {
