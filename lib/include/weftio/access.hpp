@@ -14,7 +14,7 @@ enum class access : std::uint8_t {
     remote_write = 2,  ///< a peer may write; needs local_write
     remote_read = 4,   ///< a peer may read
     remote_atomic = 8, ///< a peer may execute atomics; needs local_write
-    bind = 16,         ///< queue pairs may bind memory windows to the region (weftio/window.hpp)
+    bind = 16,         ///< queue pairs may bind memory windows to the region (weftio/memory_window.hpp)
 };
 constexpr access operator|(access a, access b) noexcept
 {

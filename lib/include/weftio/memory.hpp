@@ -83,7 +83,8 @@ class memory_region {
     /// @throws weftio::error errc::invalid_argument, errc::not_reachable, errc::not_supported: as the constructors;
     ///         errc::in_use memory windows are bound to it. On error the region is unchanged.
     void replace(const memory& memory, const region_options& options);
-    /// Withdraws the key, as the destructor does, unless windows are bound to the region. Blocks as rereg().
+    /// Withdraws the key for good, as the destructor does, unless windows are bound to the region. Blocks as rereg().
+    /// Afterwards register_with(), rereg() and replace() throw errc::closed.
     /// @throws weftio::error errc::in_use memory windows are bound to it. On error the region is unchanged.
     void close();
     std::uint32_t windows() const noexcept; ///< memory windows that are bound to it at this moment

@@ -28,6 +28,8 @@ class rdma_device;
 ///
 /// - The region needs access::bind, and access::local_write if the window lets a peer write or execute atomics. Its
 ///   remote rights do not matter. It must not be zero-based, and must be registered with the port of the window.
+/// - rdma_queue::reset() and the state RESET leave windows of type 2 bound: the next peer of the queue pair may use
+///   them. Invalidate them before. A queue pair that is destroyed leaves them dead.
 /// - Windows may overlap. A region with bound windows cannot be changed or closed (memory_region).
 /// - A window has a remote key only: an entry that names local memory by it is refused.
 /// - What breaks a rule fails with refusal numbers 58 and up (weftio/refusal.hpp). A bind or an invalidation then
@@ -40,8 +42,10 @@ class rdma_device;
 /// - Threads: any; one at a time for the destructor and moves.
 class memory_window {
  public:
-    /// @throws weftio::error errc::not_supported the port's NIC has no RDMA; errc::out_of_memory all 2^24 keys of the
-    ///         process are in use
+    /// The index of its key may be that of a window that was destroyed 512 windows ago or earlier; its first variant is
+    /// another one.
+    /// @throws weftio::error errc::invalid_argument `type` is no window_type; errc::not_supported the port's NIC has no
+    ///         RDMA; errc::out_of_memory all 2^24 keys of the process are in use
     memory_window(const rdma_device& at, window_type type, protection_domain domain = {});
     memory_window(memory_window&&) noexcept;
     memory_window& operator=(memory_window&&) noexcept;

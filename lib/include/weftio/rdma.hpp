@@ -265,7 +265,8 @@ class rdma_queue {
 
     /// Makes the queue pair usable again: not connected, at position 0, with fresh memory, new handles and a new
     /// address(). Counters continue, and a progress_engine stays attached. A kernel that still runs keeps the old
-    /// memory, which the NIC no longer uses. The peer must reset too; then both connect again. Blocks for up to one
+    /// memory, which the NIC no longer uses. Memory windows that the queue pair has bound stay bound, also for the next
+    /// peer. The peer must reset too; then both connect again. Blocks for up to one
     /// iteration of the engine.
     /// @throws weftio::error errc::out_of_memory
     void reset();

@@ -69,7 +69,8 @@ constexpr std::array<row, all_refusals> table{{
     {refused_peer, by_flush, no_nak, "the connection ended: a request of the peer was refused"},
     {flushed, by_flush, no_nak, "flushed: an earlier entry failed"},
     {unreliable, by_operation, no_nak,
-     "an unreliable queue pair (UC) has no READs and no atomics; set rdma_service::reliable at both ends"},
+     "an unreliable queue pair (UC) has no READs, no atomics and no SEND with invalidate; set rdma_service::reliable "
+     "at both ends"},
     {message_too_long, by_length, nak_invalid, "the message exceeds 2^31 bytes; send it in several messages"},
     {read_too_long, by_length, nak_invalid, "the READ exceeds 2^31 bytes; split it into several READs"},
     {misaligned_atomic, by_operation, nak_invalid, "the remote address of the atomic is not a multiple of 8"},
@@ -123,7 +124,7 @@ constexpr std::array<row, all_refusals> table{{
      "a window with remote_write or remote_atomic needs a region with access::local_write"},
     {window_outside_region, by_window, no_nak, "the bytes of the bind exceed the region"},
     {window_without_bytes, by_window, no_nak, "a window of type 2 cannot be bound to 0 bytes; invalidate it instead"},
-    {window_as_lkey, by_protection, no_nak,
+    {window_as_lkey, by_protection, nak_access,
      "the key is that of a memory window, which only peers may use; name local memory by the region's key"},
     {window_atomic, by_access, nak_access,
      "the memory window does not allow atomics: bind it with access::remote_atomic, at an rdma_device with "

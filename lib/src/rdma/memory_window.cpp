@@ -1,8 +1,11 @@
 #include "weftio/memory_window.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "rdma/rdma_device.hpp"
+#include "weftio/error.hpp"
 
 namespace weftio {
 
@@ -12,8 +15,21 @@ struct memory_window::state {
     std::unique_ptr<nic::window> window; ///< keeps the port alive
 };
 
+namespace {
+
+window_type checked(window_type type)
+{
+    if (type != window_type::type_1 && type != window_type::type_2)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: memory_window: type is {}; set window_type::type_1 or type_2",
+                                static_cast<unsigned>(type)));
+    return type;
+}
+
+} // namespace
+
 memory_window::memory_window(const rdma_device& at, window_type type, protection_domain domain)
-    : state_(std::make_unique<state>(detail::internals::backend(at).make_window(type, domain)))
+    : state_(std::make_unique<state>(detail::internals::backend(at).make_window(checked(type), domain)))
 {}
 
 memory_window::memory_window(memory_window&&) noexcept = default;

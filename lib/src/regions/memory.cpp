@@ -66,6 +66,17 @@ std::uint32_t lkey_at(const regions::named_region& region, const nic::memory_use
 
 } // namespace
 
+namespace {
+
+void require_open(const regions::named_region& region, const char* call)
+{
+    if (region.closed())
+        throw error(errc::closed,
+                    fmt::format("weftio: memory_region: {}: the region was closed; make another one", call));
+}
+
+} // namespace
+
 struct memory_region::state {
     state(std::shared_ptr<const devices::memory_block> block, const region_options& options)
         : region(std::move(block), regions::region_use::entries, options)
@@ -106,16 +117,19 @@ memory_region::~memory_region() = default;
 
 void memory_region::register_with(const port& port)
 {
+    require_open(state_->region, "register_with");
     state_->region.register_with(detail::internals::backend(port));
 }
 
 void memory_region::register_with(const dma_engine& engine)
 {
+    require_open(state_->region, "register_with");
     state_->region.register_with(detail::internals::backend(engine));
 }
 
 void memory_region::register_with(const file_engine& engine)
 {
+    require_open(state_->region, "register_with");
     state_->region.register_with(*detail::internals::backend(engine));
 }
 
@@ -132,6 +146,7 @@ std::uint32_t memory_region::windows() const noexcept
 
 std::uint32_t memory_region::rereg(const region_options& options, std::size_t offset, std::size_t bytes)
 {
+    require_open(state_->region, "rereg");
     const devices::memory_block& block = state_->region.block();
     if (offset >= block.bytes || bytes > block.bytes - offset)
         throw error(errc::invalid_argument,
@@ -145,6 +160,7 @@ std::uint32_t memory_region::rereg(const region_options& options, std::size_t of
 
 void memory_region::replace(const memory& memory, const region_options& options)
 {
+    require_open(state_->region, "replace");
     if (!memory)
         throw error(errc::invalid_argument, "weftio: memory_region: replace: the memory is empty; allocate it first");
     check(*detail::internals::block(memory), options, memory.bytes());

@@ -59,6 +59,8 @@ class named_region {
     std::size_t bytes() const noexcept { return at_.bytes; }
     std::uint64_t iova() const noexcept { return at_.address; }
     access rights() const noexcept { return at_.rights; }
+    /// Whether its key was withdrawn for good.
+    bool closed() const noexcept { return withdrawn_; }
     /// Memory windows that are bound to it.
     std::uint32_t windows() const noexcept;
     /// From now on, no window can be bound to it. @param who  "close", for the error text

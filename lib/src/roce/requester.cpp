@@ -78,7 +78,8 @@ bool requester::admit()
     refusal refused = std::exchange(more.refused, refusal::none);
     if (more.bytes > largest_message_bytes && refused == refusal::none)
         refused = more.wants_result() ? refusal::read_too_long : refusal::message_too_long;
-    if (more.wants_result() && !reliable() && refused == refusal::none)
+    const bool needs_rc = more.wants_result() || more.extra == roce_extra::invalidate;
+    if (needs_rc && !reliable() && refused == refusal::none)
         refused = refusal::unreliable;
     if (refused == refusal::none && !more.is_local())
         more.packets = packets_of(more.bytes, settings_.path_mtu);

@@ -143,8 +143,7 @@ responder::verdict responder::refuse_invalidation(std::uint32_t key, refusal why
     entries_.complete({.result = refusal::not_invalidated, .by = filled_by::send_invalidate});
     refuse(why);
     refused_.invalidates = key;
-    nak_ = core::no_nak;
-    return verdict::receive_failed;
+    return verdict::not_invalidated;
 }
 
 responder::verdict responder::end_send(const roce_headers& headers, const roce_shape& shape)
@@ -298,6 +297,7 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
         case verdict::not_ready: not_ready.add(1); break;
         case verdict::refused:
         case verdict::receive_failed:
+        case verdict::not_invalidated:
             refused_.operation = shape.operation;
             refused.add(1);
             break;
@@ -305,12 +305,12 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
     if (!reliable()) {
         drop_message();
         expected_ = psn_add(expected_, 1);
-        if (result == verdict::receive_failed)
+        if (result == verdict::receive_failed || result == verdict::not_invalidated)
             stop();
         return;
     }
     if (result != verdict::not_ready)
-        return nak_ == core::no_nak ? end_silently(packet.headers) : give_up(nak_, expected_);
+        return result == verdict::not_invalidated ? end_silently(packet.headers) : give_up(nak_, expected_);
     gap_reported_ = true; // the packets after this one are out of sequence, which the RNR NAK covers
     acknowledge(rnr_syndrome(settings_.min_rnr_timer), expected_);
 }

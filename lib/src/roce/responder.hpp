@@ -85,6 +85,7 @@ class responder {
         left_over,      ///< UC: the packet belongs to a message that was lost or refused
         refused,        ///< see refused_
         receive_failed, ///< as refused; the receive entry has also completed with an error
+        not_invalidated ///< as receive_failed; the peer is not told
     };
 
     verdict execute(const roce_packet& packet, const roce_shape& shape);

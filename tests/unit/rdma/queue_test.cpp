@@ -351,7 +351,7 @@ TEST(RdmaQueueOptions, OfAnUnreliableQueueAllowNoReads)
     reported_failures reported(ends);
     ASSERT_EQ(weftio_dev_rdma_read(rdma, ends.remote(1), 0, ends.buffer(0), 0, 8, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_QUEUE_ERROR);
-    EXPECT_THAT(reported.first(0).text, HasSubstr("an unreliable queue pair (UC) has no READs and no atomics"));
+    EXPECT_THAT(reported.first(0).text, HasSubstr("an unreliable queue pair (UC) has no READs, no atomics"));
 }
 
 TEST(RdmaQueueOptions, ThatNoQueueHasAreRefusedWithTheirValue)

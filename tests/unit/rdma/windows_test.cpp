@@ -142,6 +142,62 @@ TEST_P(RdmaWindows, FollowARingAroundItsEnd)
     EXPECT_EQ(counters.skipped, 0u);
 }
 
+/// A peer that had been told of success would not send the message again.
+TEST_P(RdmaWindows, DoNotServeAsMemoryOfAReceive)
+{
+    const weftio_dev_remote lent = lend(window_type::type_2);
+    weftio_dev_buf wrong = ends.buffer(1);
+    wrong.lkey_be = lent.rkey_be;
+    weftio_dev_rdma_recv* const receives = ends.queue(1).receives().handle();
+    ASSERT_EQ(weftio_dev_rdma_recv_post(receives, wrong, lent_at, 64), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_recv_commit(receives), WEFTIO_DEV_OK);
+    EXPECT_EQ(run(a(), weftio_dev_rdma_send_request(ends.buffer(0), 0, 8)), WEFTIO_DEV_QUEUE_ERROR);
+    EXPECT_EQ(ends.queue(0).counters().done, 0u);
+}
+
+TEST_P(RdmaWindows, AreBoundInFrontOfASignal)
+{
+    const memory note = ends.where.allocate(8, memory_kind::cpu_device);
+    const memory_region told(ends.ports.get(0), note, {.rights = all_rights});
+    for (unsigned round = 0; round != 40; ++round) {
+        const std::uint32_t next = weftio_dev_rdma_next_rkey(of(window_type::type_2).rkey());
+        weftio_u32 position = 0;
+        ASSERT_EQ(weftio_dev_rdma_write_signal_position(b(), bind_request(window_type::type_2, next),
+                                                        remote_region::of(told).on_device(), 0, next, 0, &position),
+                  WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_rdma_commit_wait(b(), patience_ns), WEFTIO_DEV_OK) << round;
+        ASSERT_EQ(weftio_dev_rdma_wait(b(), position, patience_ns), WEFTIO_DEV_OK);
+        EXPECT_EQ(of(window_type::type_2).rkey(), next);
+        ASSERT_EQ(run(b(), weftio_dev_rdma_invalidate_request(next)), WEFTIO_DEV_OK);
+    }
+}
+
+TEST_P(RdmaWindows, InWeakModeOverwriteNoCommittedEntry)
+{
+    const std::uint32_t rkey = of(window_type::type_2).rkey(), next = weftio_dev_rdma_next_rkey(rkey);
+    weftio_u32 position = 0, mask = 0;
+    weftio_dev_rdma_get_info(b(), &position, &mask);
+    ASSERT_EQ(weftio_dev_rdma_enqueue_weak(b(), bind_request(window_type::type_2, next), position, 0), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_commit_weak(b(), 3), WEFTIO_DEV_OK);
+    EXPECT_EQ(weftio_dev_rdma_wait(b(), position, patience_ns), WEFTIO_DEV_OK);
+    const weftio_dev_rdma_request more = bind_request(window_type::type_2, weftio_dev_rdma_next_rkey(next));
+    for (const weftio_u32 taken : {position, position + 1, position + 2, position + 3 + mask - 1})
+        EXPECT_EQ(weftio_dev_rdma_enqueue_weak(b(), more, taken, 0), WEFTIO_DEV_INVALID_ARGUMENT) << taken;
+    EXPECT_EQ(weftio_dev_rdma_enqueue_weak(b(), more, position + 3, 0), WEFTIO_DEV_OK);
+}
+
+TEST_P(RdmaWindows, OfNoTypeAreRefusedAndClosedRegionsSaySo)
+{
+    EXPECT_EQ(error_of([&] { memory_window(*ends.devices[1], static_cast<window_type>(3)); }).code(),
+              errc::invalid_argument);
+    memory_region& region = ends.memory(1).region;
+    region.close();
+    region.close();
+    EXPECT_EQ(error_of([&] { region.rereg({}); }).code(), errc::closed);
+    EXPECT_EQ(error_of([&] { region.replace(ends.memory(1).memory, {}); }).code(), errc::closed);
+    EXPECT_EQ(error_of([&] { region.register_with(ends.ports.get(0)); }).code(), errc::closed);
+}
+
 INSTANTIATE_TEST_SUITE_P(On, RdmaWindows, testing::ValuesIn(places_of_ends),
                          [](const auto& of) { return name_of(of.param); });
 

@@ -68,7 +68,7 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_positions(struct weftio_dev_rdma_request re
     return (request.segments + WEFTIO_WQE_BLOCK_SEGMENTS - 1) / WEFTIO_WQE_BLOCK_SEGMENTS;
 }
 
-/** Writes the entry of a request at `index`: one block, control segment last. */
+/** Writes the entry of a request at `index`, control segment last: one block, or those of a bind or invalidation. */
 WEFTIO_FN void weftio_dev_write_rdma(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
                                      struct weftio_dev_rdma_request request, weftio_u32 flags)
 {
@@ -143,6 +143,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_enqueue_weak(WEFTIO_GLOBAL struct weftio_de
                                                   weftio_u32 flags)
 {
     if (!weftio_dev_is_handle(rdma->queue.abi, WEFTIO_DEV_ABI_RDMA) || !request.segments ||
+        !weftio_dev_weak_fits(&rdma->queue.ring, position) ||
         !weftio_dev_weak_fits(&rdma->queue.ring, position + weftio_dev_rdma_positions(request) - 1))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     weftio_dev_write_rdma(&rdma->queue.ring, position, request, flags);
@@ -276,12 +277,13 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_write_signal_position(WEFTIO_GLOBAL struct 
 
     if (!weftio_dev_is_handle(rdma->queue.abi, WEFTIO_DEV_ABI_RDMA) || !data.segments || !signal.segments)
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    if (!weftio_dev_send_reserve(&rdma->queue.ring, 2, &index))
+    const weftio_u32 before = weftio_dev_rdma_positions(data);
+    if (!weftio_dev_send_reserve(&rdma->queue.ring, before + 1, &index))
         return WEFTIO_DEV_FULL;
     weftio_dev_write_rdma(&rdma->queue.ring, index, data, WEFTIO_DEV_SEND_NONE);
-    weftio_dev_write_rdma(&rdma->queue.ring, index + 1, signal, flags);
-    weftio_dev_send_fill(&rdma->queue.ring, index, 2);
-    *position = index + 1;
+    weftio_dev_write_rdma(&rdma->queue.ring, index + before, signal, flags);
+    weftio_dev_send_fill(&rdma->queue.ring, index, before + 1);
+    *position = index + before;
     return WEFTIO_DEV_OK;
 }
 
@@ -333,7 +335,10 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_poll_completion(WEFTIO_GLOBAL struct weftio
     return weftio_dev_send_queue_poll_completion(&rdma->queue, position, completed_ns);
 }
 
-/** Waits until the entry at `position` is done: as weftio_dev_send_queue_wait_completed. */
+/**
+ * Waits until the entry at `position` is done: as weftio_dev_send_queue_wait_completed. A bind or an invalidation is
+ * named by its first position, which the functions that enqueue return.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_wait(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u32 position,
                                           weftio_u64 timeout_ns)
 {

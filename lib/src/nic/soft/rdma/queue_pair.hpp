@@ -72,8 +72,6 @@ class queue_pair final : public turn_taker, public roce_receiver {
     send_events& events() noexcept { return sends_.events(); }
     /// Why responders of this queue pair have ended connections. One reader thread at a time.
     responder_failures& failures() noexcept { return failures_; }
-    /// Who has bound its windows.
-    const keys::window_user& as() const noexcept { return as_; }
     /// Whether its connection has failed since the last call.
     bool take_failure() noexcept { return std::exchange(newly_failed_, false); }
     /// Addresses of this end and of the peer. @pre connected()

@@ -186,6 +186,7 @@ refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t 
 namespace {
 
 constexpr std::uint32_t bind_segments = 12, invalidate_segments = 8;
+constexpr std::uint64_t any_rights = WEFTIO_UMR_MASK_RIGHTS; // of 64 bits, as its complement must be
 
 /// The first `count` segments of a part of an entry, which may continue at the start of the ring. Those behind them
 /// have no fields, and are not read.
@@ -229,8 +230,7 @@ refusal read_without_memory(const weftio_wqe_umr_segment& umr, const weftio_wqe_
     const std::uint64_t mask = weftio_swap64(umr.mkey_mask_be);
     out.invalidates = umr.flags == WEFTIO_UMR_INVALIDATE;
     if (out.invalidates ? mask != WEFTIO_UMR_MASK_INVALIDATE
-                        : umr.flags != WEFTIO_UMR_BIND_TYPE_1 ||
-                              (mask & ~std::uint64_t{WEFTIO_UMR_MASK_RIGHTS}) != WEFTIO_UMR_MASK_UNBIND)
+                        : umr.flags != WEFTIO_UMR_BIND_TYPE_1 || (mask & ~any_rights) != WEFTIO_UMR_MASK_UNBIND)
         return refusal::wrong_umr_mask;
     out.bind.type = window_type::type_1;
     return umr.memory_octowords_be == 0 && (mkey.free & WEFTIO_MKEY_FREE) != 0 ? refusal::none
@@ -256,8 +256,7 @@ refusal read_window_entry(const entry_ring& ring, std::uint32_t index, std::uint
     const bool type_2 = umr.flags == WEFTIO_UMR_BIND_TYPE_2;
     const std::uint64_t mask = weftio_swap64(umr.mkey_mask_be);
     if ((!type_2 && umr.flags != WEFTIO_UMR_BIND_TYPE_1) ||
-        (mask & ~std::uint64_t{WEFTIO_UMR_MASK_RIGHTS}) !=
-            (type_2 ? WEFTIO_UMR_MASK_BIND_TYPE_2 : WEFTIO_UMR_MASK_BIND_TYPE_1))
+        (mask & ~any_rights) != (type_2 ? WEFTIO_UMR_MASK_BIND_TYPE_2 : WEFTIO_UMR_MASK_BIND_TYPE_1))
         return refusal::wrong_umr_mask;
     auto memory = entry.load<weftio_wqe_data_segment>(8);
     if (!out.bind.strict && memory.address_be != mkey.start_be)
