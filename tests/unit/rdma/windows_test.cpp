@@ -8,7 +8,7 @@ namespace weftio::test {
 namespace {
 
 constexpr std::size_t lent_at = 4096, lent_bytes = 1000;
-constexpr std::uint64_t patience_ns = 10'000'000'000;
+constexpr std::uint64_t ample_ns = 10'000'000'000;
 
 /// End 1 lends, end 0 accesses.
 class RdmaWindows : public testing::TestWithParam<place_of_ends> {
@@ -33,7 +33,7 @@ class RdmaWindows : public testing::TestWithParam<place_of_ends> {
     std::int32_t run(weftio_dev_rdma* rdma, const weftio_dev_rdma_request& request)
     {
         EXPECT_EQ(weftio_dev_rdma_enqueue(rdma, request, 0), WEFTIO_DEV_OK);
-        return weftio_dev_rdma_commit_wait(rdma, patience_ns);
+        return weftio_dev_rdma_commit_wait(rdma, ample_ns);
     }
     /// Binds and returns what the peer is told.
     weftio_dev_remote lend(window_type type)
@@ -165,8 +165,8 @@ TEST_P(RdmaWindows, AreBoundInFrontOfASignal)
         ASSERT_EQ(weftio_dev_rdma_write_signal_position(b(), bind_request(window_type::type_2, next),
                                                         remote_region::of(told).on_device(), 0, next, 0, &position),
                   WEFTIO_DEV_OK);
-        ASSERT_EQ(weftio_dev_rdma_commit_wait(b(), patience_ns), WEFTIO_DEV_OK) << round;
-        ASSERT_EQ(weftio_dev_rdma_wait(b(), position, patience_ns), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_rdma_commit_wait(b(), ample_ns), WEFTIO_DEV_OK) << round;
+        ASSERT_EQ(weftio_dev_rdma_wait(b(), position, ample_ns), WEFTIO_DEV_OK);
         EXPECT_EQ(of(window_type::type_2).rkey(), next);
         ASSERT_EQ(run(b(), weftio_dev_rdma_invalidate_request(next)), WEFTIO_DEV_OK);
     }
@@ -179,7 +179,7 @@ TEST_P(RdmaWindows, InWeakModeOverwriteNoCommittedEntry)
     weftio_dev_rdma_get_info(b(), &position, &mask);
     ASSERT_EQ(weftio_dev_rdma_enqueue_weak(b(), bind_request(window_type::type_2, next), position, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_commit_weak(b(), 3), WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_wait(b(), position, patience_ns), WEFTIO_DEV_OK);
+    EXPECT_EQ(weftio_dev_rdma_wait(b(), position, ample_ns), WEFTIO_DEV_OK);
     const weftio_dev_rdma_request more = bind_request(window_type::type_2, weftio_dev_rdma_next_rkey(next));
     for (const weftio_u32 taken : {position, position + 1, position + 2, position + 3 + mask - 1})
         EXPECT_EQ(weftio_dev_rdma_enqueue_weak(b(), more, taken, 0), WEFTIO_DEV_INVALID_ARGUMENT) << taken;
