@@ -88,7 +88,7 @@ TEST_F(RdmaWindowEntry, IsRefusedInAnyOtherForm)
             refused(binds, each);
         for (const spoiled& each : of_a_bind)
             refused(binds, each);
-        for (const std::size_t segments : {6, 8, 10})
+        for (const std::size_t segments : {6u, 8u, 10u})
             expect_refused(refusal::wrong_size, type,
                            {binds.begin(), binds.begin() + static_cast<std::ptrdiff_t>(segments)}, "another size");
         ASSERT_EQ(run(type, binds), refusal::none) << "the entry that all others come from is good";
