@@ -1,4 +1,6 @@
 // Memory windows between two queues: what is lent can be reached, until it is taken back, and nothing else.
+#include <cstring>
+
 #include <gmock/gmock.h>
 
 #include "public_pair.hpp"
