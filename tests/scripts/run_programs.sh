@@ -73,11 +73,14 @@ max_mr_size: 0xffffffffffffffff
 page_size_cap: 0xfffff000
 max_qp: 16384
 max_qp_wr: 32768
-device_cap_flags: 0x00001882
+device_cap_flags: 0x01221882
 BAD_PKEY_CNTR
 CURR_QP_STATE_MOD
 SYS_IMAGE_GUID
 RC_RNR_NAK_GEN
+MEM_WINDOW
+MEM_MGT_EXTENSIONS
+MEM_WINDOW_TYPE_2B
 max_sge: 30
 max_sge_rd: 30
 max_cq: 65536
@@ -92,7 +95,7 @@ max_ee_init_rd_atom: 0
 atomic_cap: ATOMIC_HCA (1)
 max_ee: 0
 max_rdd: 0
-max_mw: 0
+max_mw: 16777216
 max_raw_ipv6_qp: 0
 max_raw_ethy_qp: 0
 max_mcast_grp: 0
@@ -114,7 +117,7 @@ xrc_odp_caps:
 NO SUPPORT
 completion_timestamp_mask not supported
 core clock not supported
-device_cap_flags_ex: 0x1882
+device_cap_flags_ex: 0x1221882
 tso_caps:
 max_tso: 0
 rss_caps:
