@@ -40,6 +40,21 @@ std::size_t count_of(const weftio::memory& where, int byte)
     return static_cast<std::size_t>(std::count(begin, begin + where.bytes(), byte));
 }
 
+/// Prints what happened, and returns whether the bytes and the window were lent and returned.
+/// @param own       the lender's memory
+/// @param statuses  of both WRITEs
+/// @param key       that the borrower has returned; 0: none
+bool report(const weftio::memory& own, const weftio::memory& statuses, std::uint32_t key)
+{
+    const auto* const seen = static_cast<const weftio_s32*>(statuses.cpu_address());
+    fmt::print("Borrower: the first WRITE {}, the second {}\n", seen[0] == WEFTIO_DEV_OK ? "succeeded" : "failed",
+               seen[1] == WEFTIO_DEV_QUEUE_ERROR ? "was refused" : "was not refused");
+    fmt::print("Lender: key {:#x} was returned; {} bytes of the first WRITE, {} of the second\n", key,
+               count_of(own, 'a'), count_of(own, 'b'));
+    return seen[0] == WEFTIO_DEV_OK && seen[1] == WEFTIO_DEV_QUEUE_ERROR && key != 0 &&
+           count_of(own, 'a') == LENT_BYTES && count_of(own, 'b') == 0;
+}
+
 int run(const options& wanted)
 {
     auto device = weftio::device::open(wanted.device);
@@ -85,15 +100,7 @@ int run(const options& wanted)
     }
     progress.progress();
 
-    const auto* const seen = static_cast<const weftio_s32*>(statuses.cpu_address());
-    const auto key = *static_cast<const weftio_u32*>(returned.cpu_address());
-    fmt::print("Borrower: the first WRITE {}, the second {}\n", seen[0] == WEFTIO_DEV_OK ? "succeeded" : "failed",
-               seen[1] == WEFTIO_DEV_QUEUE_ERROR ? "was refused" : "was not refused");
-    fmt::print("Lender: key {:#x} was returned; {} bytes of the first WRITE, {} of the second\n", key,
-               count_of(own, 'a'), count_of(own, 'b'));
-    const bool as_lent = seen[0] == WEFTIO_DEV_OK && seen[1] == WEFTIO_DEV_QUEUE_ERROR && key != 0 &&
-                         count_of(own, 'a') == LENT_BYTES && count_of(own, 'b') == 0;
-    return as_lent ? 0 : 3;
+    return report(own, statuses, *static_cast<const weftio_u32*>(returned.cpu_address())) ? 0 : 3;
 }
 
 } // namespace

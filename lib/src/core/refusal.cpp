@@ -82,9 +82,7 @@ constexpr std::array<row, all_refusals> table{{
     {no_remote_read, by_access, nak_access, "the key's memory region or window lacks access::remote_read"},
     {no_remote_atomic, by_access, nak_access, "the key's memory region or window lacks access::remote_atomic"},
     {not_invalidated, by_invalid, no_nak,
-     "the key cannot be invalidated by this queue pair's peer: only that of a window of type 2 that this queue pair "
-     "has "
-     "bound can be"},
+     "the peer cannot invalidate that key: only the key of a window of type 2 that this queue pair has bound"},
     {opcode_order, by_invalid, nak_invalid, "the packet's opcode does not follow the previous packet's"},
     {packet_size, by_invalid, nak_invalid,
      "the packet's size does not match the path MTU; set the same path MTU at both ends"},

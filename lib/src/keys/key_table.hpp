@@ -159,8 +159,6 @@ class key_table {
     void open_to_windows(std::uint32_t region) noexcept;
     /// Frees all windows of the region, and refuses binds from now on. @return how many there were
     std::uint32_t free_windows_of(std::uint32_t region) noexcept;
-    /// How many windows a queue pair has bound.
-    std::uint32_t windows_bound_by(std::uint64_t user) const noexcept;
 
     /// Reserves a number for a NIC until give_back_nic(); std::nullopt when all are taken.
     std::optional<unsigned> take_nic() noexcept;

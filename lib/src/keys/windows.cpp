@@ -295,11 +295,4 @@ std::uint32_t key_table::free_windows_of(std::uint32_t region) noexcept
     return freed;
 }
 
-std::uint32_t key_table::windows_bound_by(std::uint64_t user) const noexcept
-{
-    std::uint32_t bound = 0;
-    for_each_window([&](const slot& window) { bound += window.user.load(std::memory_order_acquire) == user; });
-    return bound;
-}
-
 } // namespace weftio::keys

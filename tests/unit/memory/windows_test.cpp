@@ -216,12 +216,12 @@ TEST_F(KeyWindows, OfType2AreFreedByTheQueueThatHasBoundThem)
     EXPECT_EQ(keys.invalidate(key, strangers), refusal::window_domain);
     EXPECT_EQ(keys.invalidate(region, us), refusal::not_a_window);
     EXPECT_EQ(use(key, us), refusal::none);
-    EXPECT_EQ(table.windows_bound_by(us.number), 1u);
+    EXPECT_EQ(table.window(key).user, us.number);
     EXPECT_EQ(keys.may_invalidate(key, us), refusal::none);
     EXPECT_EQ(keys.invalidate(key, us), refusal::none);
     EXPECT_EQ(use(key, us), refusal::window_free);
     EXPECT_EQ(keys.invalidate(key, us), refusal::window_free);
-    EXPECT_EQ(table.windows_bound_by(us.number), 0u);
+    EXPECT_EQ(table.window(key).user, 0u);
     EXPECT_EQ(keys.bind(bind_of(key - 1), us), refusal::none) << "with any variant";
 }
 

@@ -3,30 +3,23 @@
 
 #include "posted_ends.hpp"
 #include "weftio/refusal.hpp"
+#include "window_entry.hpp"
 
 namespace weftio::test {
 
 namespace {
 
-constexpr std::uint32_t mask_of_rights = 0x3c0000, mask_type_2 = 0x20000000 | 0x2000 | 0x4000 | 0x1 | 0x40;
-
 /// A bind of a window of type 2 as libmlx5 writes it, without its control segment.
 std::vector<segment> bind_of(std::uint32_t queue, std::uint32_t variant, std::uint32_t region, std::uint64_t at,
                              std::uint32_t bytes)
 {
-    std::vector<segment> all(11, segment{});
-    all[0] = {{0xb0000000, 4u << 16, 0, mask_type_2 | mask_of_rights}};
-    all[3] = {{0x00003000, queue << 8 | variant, 0, 0}};
-    all[4] = {{static_cast<std::uint32_t>(at >> 32), static_cast<std::uint32_t>(at), 0, bytes}};
-    all[7] = pointer(bytes, region, at);
-    return all;
-}
-std::vector<segment> invalidation()
-{
-    std::vector<segment> all(7, segment{});
-    all[0] = {{0x98000000, 0, 0, 0x20000000 | 0x2000 | 0x4000}};
-    all[3] = {{0x40000000, 0xffffff00, 0, 0}};
-    return all;
+    return bind_segments({.next = variant,
+                          .region = region,
+                          .address = at,
+                          .bytes = bytes,
+                          .rights = access::remote_write | access::remote_read,
+                          .type = window_type::type_2,
+                          .queue = queue});
 }
 
 class RdmaWindowEntries : public testing::Test {
@@ -59,7 +52,7 @@ TEST_F(RdmaWindowEntries, OfLibmlx5BindAndInvalidateAtEachPlaceOfTheRing)
         ends.run();
         ASSERT_TRUE(window.standing().bound) << round;
         ASSERT_EQ(window.rkey() & 0xff, 1u);
-        b().post(WEFTIO_OPCODE_UMR, invalidation(), WEFTIO_CE_ALWAYS, window.rkey());
+        b().post(WEFTIO_OPCODE_UMR, invalidate_segments(0), WEFTIO_CE_ALWAYS, window.rkey());
         ends.run();
         ASSERT_FALSE(window.standing().bound) << round;
         for (const completion& each : ends.poll(1)) {

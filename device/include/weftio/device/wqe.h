@@ -108,7 +108,6 @@ struct weftio_wqe_atomic_segment {
 #define WEFTIO_UMR_MASK_START 0x40u
 #define WEFTIO_UMR_MASK_VARIANT 0x2000u
 #define WEFTIO_UMR_MASK_QUEUE 0x4000u
-#define WEFTIO_UMR_MASK_LOCAL_WRITE 0x40000u
 #define WEFTIO_UMR_MASK_REMOTE_READ 0x80000u
 #define WEFTIO_UMR_MASK_REMOTE_WRITE 0x100000u
 #define WEFTIO_UMR_MASK_ATOMIC 0x200000u
@@ -137,7 +136,10 @@ struct weftio_wqe_umr_segment {
 #define WEFTIO_MKEY_REMOTE_READ 0x10u  /**< in `rights` */
 #define WEFTIO_MKEY_ANY_QUEUE 0xffffffu
 
-/** Fifth to eighth segment of a UMR entry: what the key is to be. */
+/**
+ * Fifth to eighth segment of a UMR entry: what the key is to be. In a bind, a pointer segment with the memory and the
+ * key of the region comes behind it, and 48 bytes of padding.
+ */
 struct weftio_wqe_mkey_segment {
     weftio_u8 free;
     weftio_u8 reserved;
@@ -148,12 +150,6 @@ struct weftio_wqe_mkey_segment {
     weftio_u64 start_be;
     weftio_u64 bytes_be;
     weftio_u8 reserved4[32];
-};
-
-/** Ninth to twelfth segment of a bind: its memory, the key of the region, and padding. */
-struct weftio_wqe_memory_segment {
-    struct weftio_wqe_data_segment memory;
-    weftio_u8 padding[48];
 };
 
 /** Second and third segment of a WAIT on time. */
@@ -173,7 +169,6 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_atomic_segment) == 16, "a segment 
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_wait_segment) == 32, "two segments");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_umr_segment) == 48, "three segments");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_mkey_segment) == 64, "four segments");
-WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_memory_segment) == 64, "four segments");
 
 /**
  * For inline segments: bytes [at, at + 4) of `from` as a word in memory order. Those from `bytes` on are 0, not read.
