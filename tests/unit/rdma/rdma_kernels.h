@@ -157,6 +157,10 @@ WEFTIO_KERNEL void rdma_lends(WEFTIO_GLOBAL struct weftio_dev_rdma* lender,
         said[0] += message.kind == WEFTIO_DEV_RDMA_SEND_INVAL && message.immediate == next;
         window = next;
     }
+    if (weftio_block() == 0) { // the refused write ends this queue too: not before the last return has been seen
+        weftio_dev_rdma_write_value(lender, note, 0, (weftio_u64)(rounds + 1) << 32, WEFTIO_DEV_SEND_NONE);
+        weftio_dev_rdma_commit_wait(lender, 0);
+    }
     for (weftio_u32 round = 1; round <= rounds && weftio_block() == 1; ++round) {
         if (weftio_dev_rdma_wait_value(borrower, told, (weftio_u64)round << 32, 0) != WEFTIO_DEV_OK)
             return;
@@ -168,7 +172,8 @@ WEFTIO_KERNEL void rdma_lends(WEFTIO_GLOBAL struct weftio_dev_rdma* lender,
             return;
         ++said[1];
     }
-    if (weftio_block() == 1) {
+    if (weftio_block() == 1 &&
+        weftio_dev_rdma_wait_value(borrower, told, (weftio_u64)(rounds + 1) << 32, 0) == WEFTIO_DEV_OK) {
         weftio_dev_rdma_write(borrower, through, 512, mine, 1024, 64, WEFTIO_DEV_SEND_NONE);
         said[1] += weftio_dev_rdma_commit_wait(borrower, 0) == WEFTIO_DEV_QUEUE_ERROR;
     }
