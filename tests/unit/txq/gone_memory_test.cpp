@@ -102,11 +102,13 @@ TEST_P(GoneFrames, ThatAreLongAreTooLong)
 /// A frame behind a wait is copied ahead; one that cannot be fails when its turn comes, and not before.
 TEST_P(GoneFrames, BehindAWaitFailWhenTheirTurnComes)
 {
-    raw.append(wait_entry(eth_txq::timestamp(utc_now_ns() + 20'000'000)));
+    const std::uint64_t due_ns = utc_now_ns() + 20'000'000;
+    raw.append(wait_entry(eth_txq::timestamp(due_ns)));
     raw.append(send_entry({ethernet_segments(), {piece(0, 1500)}}));
     fleeting.go();
     raw.push();
-    EXPECT_FALSE(queue.failed());
+    const bool failed = queue.failed();
+    EXPECT_TRUE(!failed || utc_now_ns() >= due_ns); // this thread may have waited for a core
     EXPECT_TRUE(eventually([&] { return port.send_all().empty() && queue.failed(); }));
     expect_reported(1, 0);
 }
