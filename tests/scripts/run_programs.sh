@@ -103,7 +103,9 @@ max_mcast_qp_attach: 0
 max_total_mcast_qp_attach: 0
 max_ah: 0
 max_fmr: 0
-max_srq: 0
+max_srq: 16384
+max_srq_wr: 32767
+max_srq_sge: 31
 max_pkeys: 1
 local_ca_ack_delay: 16
 general_odp_caps:

@@ -109,7 +109,11 @@ perftest() {
     two ib_write_bw -F -n 2000 -Q 50
     two ib_write_bw -F -n 200 -x 1
     two "REFUSES=Couldn't create" ib_send_bw -F -n 100 -c UD
-    two "REFUSES=SRQ" ib_send_bw -F -n 100 --use-srq
+    two ib_send_bw -F -n 500 --use-srq
+    two ib_send_bw -F -n 500 --use-srq -q 8
+    two ib_send_bw -F -n 500 --use-srq -c UC
+    two ib_send_bw -F -n 500 --use-srq -b -e
+    two ib_send_lat -F -n 500 --use-srq
 }
 
 # Both ends print a line each second until they are told to end.
@@ -142,7 +146,12 @@ pingpongs() {
     done
     two ibv_rc_pingpong -g 0 -c -n 200 -N
     two "REFUSES=Couldn't create" ibv_ud_pingpong -g 0 -c
-    two "REFUSES=SRQ" ibv_srq_pingpong -g 0 -c
+    two ibv_srq_pingpong -g 0 -c
+    two ibv_srq_pingpong -g 1 -c -e
+    for value in 1 2 64; do two ibv_srq_pingpong -g 0 -c -q $value; done
+    for value in 256 4096; do two ibv_srq_pingpong -g 0 -c -n 200 -m $value; done
+    for value in 1 4097 1048576; do two ibv_srq_pingpong -g 0 -c -n 50 -s $value; done
+    for value in 16 4000; do two ibv_srq_pingpong -g 0 -c -n 200 -r $value; done
 }
 
 # Three pairs at once on one wire.

@@ -143,10 +143,17 @@ static inline struct ibv_qp_attr rtr_to(uint32_t peer)
     return to;
 }
 
+/* Of later connections; 7: without end. */
+static ENDS_OF uint8_t rnr_retry = 6;
+
 static inline struct ibv_qp_attr rts_values(void)
 {
-    struct ibv_qp_attr to = {
-        .qp_state = IBV_QPS_RTS, .sq_psn = 77, .timeout = 14, .retry_cnt = 7, .rnr_retry = 6, .max_rd_atomic = 4};
+    struct ibv_qp_attr to = {.qp_state = IBV_QPS_RTS,
+                             .sq_psn = 77,
+                             .timeout = 14,
+                             .retry_cnt = 7,
+                             .rnr_retry = rnr_retry,
+                             .max_rd_atomic = 4};
     return to;
 }
 
@@ -208,4 +215,32 @@ static inline enum ibv_qp_state state_of(struct ibv_qp* qp)
     struct ibv_qp_init_attr made;
     CHECK("ibv_query_qp", 0, ibv_query_qp(qp, &now, IBV_QP_STATE, &made));
     return now.qp_state;
+}
+
+static inline int an_event_waits(int milliseconds)
+{
+    struct pollfd look = {.fd = context->async_fd, .events = POLLIN};
+    return poll(&look, 1, milliseconds) == 1;
+}
+
+/* The next event must be this one. */
+static inline void expect_event(enum ibv_event_type type, void* element)
+{
+    struct ibv_async_event got;
+    errno = ETIMEDOUT;
+    NEED(an_event_waits((int)(patience() * 1000)));
+    NEED(ibv_get_async_event(context, &got) == 0);
+    if (got.event_type != type)
+        printf("FAILED: expected %s, got %s\n", ibv_event_type_str(type), ibv_event_type_str(got.event_type));
+    CHECK("event", type, got.event_type);
+    if (type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE)
+        CHECK("port", (intptr_t)element, got.element.port_num);
+    else
+        CHECK("element", (intptr_t)element, (intptr_t)got.element.qp); /* of a union of pointers */
+    ibv_ack_async_event(&got);
+}
+
+static inline void expect_silence(const char* when)
+{
+    CHECK(when, 0, an_event_waits(100));
 }

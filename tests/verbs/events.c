@@ -5,34 +5,6 @@
 
 #include "ends.h"
 
-static int an_event_waits(int milliseconds)
-{
-    struct pollfd look = {.fd = context->async_fd, .events = POLLIN};
-    return poll(&look, 1, milliseconds) == 1;
-}
-
-/* The next event must be this one. */
-static void expect_event(enum ibv_event_type type, void* element)
-{
-    struct ibv_async_event got;
-    errno = ETIMEDOUT;
-    NEED(an_event_waits((int)(patience() * 1000)));
-    NEED(ibv_get_async_event(context, &got) == 0);
-    if (got.event_type != type)
-        printf("FAILED: expected %s, got %s\n", ibv_event_type_str(type), ibv_event_type_str(got.event_type));
-    CHECK("event", type, got.event_type);
-    if (type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE)
-        CHECK("port", (intptr_t)element, got.element.port_num);
-    else
-        CHECK("element", (intptr_t)element, (intptr_t)got.element.qp);
-    ibv_ack_async_event(&got);
-}
-
-static void expect_silence(const char* when)
-{
-    CHECK(when, 0, an_event_waits(100));
-}
-
 static struct end a, b;
 
 static void make_ends(int entries)

@@ -77,17 +77,14 @@ static int create_dc(enum mlx5dv_dc_type type)
     return OF_POINTER(mlx5dv_create_qp(context, &wanted, &more));
 }
 
-static int create_srq(void)
+static int resize_srq(void)
 {
     struct ibv_srq_init_attr wanted = {.attr = {.max_wr = 1, .max_sge = 1}};
-    return OF_POINTER(ibv_create_srq(pd, &wanted));
-}
-
-static int create_srq_ex(void)
-{
-    struct ibv_srq_init_attr_ex wanted = {
-        .attr = {.max_wr = 1, .max_sge = 1}, .comp_mask = IBV_SRQ_INIT_ATTR_PD, .pd = pd};
-    return OF_POINTER(ibv_create_srq_ex(context, &wanted));
+    struct ibv_srq_attr larger = {.max_wr = 64};
+    struct ibv_srq* made = ibv_create_srq(pd, &wanted);
+    const int status = OF_NUMBER(ibv_modify_srq(made, &larger, IBV_SRQ_MAX_WR));
+    ibv_destroy_srq(made);
+    return status;
 }
 
 static int create_cq_ex(uint64_t fields)
@@ -284,8 +281,7 @@ static int try_queues(const char* wanted)
     TRY("ibv_query_rt_values_ex", OF_NUMBER(ibv_query_rt_values_ex(context, &clock)));
     TRY("mlx5dv_get_clock_info", OF_NUMBER(mlx5dv_get_clock_info(context, &(struct mlx5dv_clock_info){0})));
     TRY("ibv_alloc_td", OF_POINTER(ibv_alloc_td(context, &(struct ibv_td_init_attr){0})));
-    TRY("ibv_create_srq", create_srq());
-    TRY("ibv_create_srq_ex", create_srq_ex());
+    TRY("ibv_modify_srq IBV_SRQ_MAX_WR", resize_srq());
     TRY("ibv_open_xrcd", open_xrcd());
     TRY("ibv_create_wq", OF_POINTER(ibv_create_wq(context, &ring)));
     TRY("mlx5dv_create_wq", create_dv_wq());

@@ -18,6 +18,8 @@
 
 namespace weftio {
 
+class shared_receives;
+
 struct queue_pair_options {
     rdma_service service = rdma_service::reliable; ///< the same at both ends
     std::uint32_t send_blocks = 64;                ///< send ring, in blocks of 64 bytes; a power of two, 1 to 32768
@@ -25,6 +27,9 @@ struct queue_pair_options {
     std::uint32_t receive_stride = 16;             ///< size of a receive entry in bytes; a power of two, 16 to 512
     bool signal_all = false;                       ///< every entry has a completion; false: on request or failure only
     std::uint32_t user_index = 0;                  ///< in completions, beside the number; 24 bits
+    /// The queue pair takes its receive entries from here; it then has no receive ring, and `receive_entries`,
+    /// `receive_stride` and `receive_ring` do not matter. nullptr: it has a receive ring of its own.
+    const shared_receives* shared = nullptr;
     protection_domain domain{};  ///< entries, and requests of the peer, may name regions of this domain only
     memory_place send_ring{};    ///< at a multiple of 16
     memory_place receive_ring{}; ///< at a multiple of 16
@@ -79,8 +84,8 @@ class queue_pair {
     /// Makes a queue pair in state RESET. One completion queue may serve both sides, and any number of queue pairs of
     /// the same port.
     /// @throws weftio::error errc::invalid_argument an option has a value that its comment excludes, or a completion
-    ///         queue belongs to another port; errc::not_reachable the NIC cannot access the memory; errc::not_supported
-    ///         as rdma_queue; errc::out_of_memory
+    ///         queue or `shared` belongs to another port; errc::not_reachable the NIC cannot access the memory;
+    ///         errc::not_supported as rdma_queue; errc::out_of_memory
     queue_pair(const rdma_device& at, const device& device, const completion_queue& sends,
                const completion_queue& receives, queue_pair_options options = {});
     queue_pair(queue_pair&&) noexcept;

@@ -22,4 +22,14 @@ enum class rdma_state : std::uint8_t {
 };
 const char* to_string(rdma_state state) noexcept; ///< "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"
 
+/// What shared_receives are at one moment.
+struct shared_receives_standing {
+    std::uint32_t waiting = 0;        ///< entries that are posted and that no queue pair has taken
+    std::uint32_t limit = 0;          ///< see shared_receives::set_limit(); 0: none
+    std::uint64_t limits_reached = 0; ///< how often fewer entries than the limit were waiting
+    /// The record has posted more entries than the ring holds, or a link leads out of the ring. Queue pairs that take
+    /// an entry fail.
+    bool broken = false;
+};
+
 } // namespace weftio

@@ -23,3 +23,4 @@
 #include "weftio/rdma_dump.hpp"
 #include "weftio/refusal.hpp"
 #include "weftio/semaphore.hpp"
+#include "weftio/shared_receives.hpp"

@@ -38,6 +38,11 @@ std::shared_ptr<rdma_queue> backend::make_rdma_queue(const rdma_rings&, rdma_ser
     refuse_rdma(*this, "rdma_queue");
 }
 
+std::shared_ptr<shared_receives> backend::make_shared_receives(const shared_receive_ring&)
+{
+    refuse_rdma(*this, "shared_receives");
+}
+
 std::unique_ptr<window> backend::make_window(window_type, protection_domain)
 {
     refuse_rdma(*this, "memory_window");

@@ -174,6 +174,8 @@ struct completion_memory;
 class rdma_queue;
 struct rdma_own_address;
 struct rdma_rings;
+class shared_receives;
+struct shared_receive_ring;
 
 /// The NIC of one weftio::port. Any thread may call it. Queues, regions and rules that it makes keep it alive.
 class backend : public memory_user {
@@ -209,6 +211,8 @@ class backend : public memory_user {
     /// @throws weftio::error errc::not_supported the NIC or the port does not support RDMA, or not this service;
     /// errc::out_of_memory
     virtual std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings, rdma_service service);
+    /// Makes a shared receive queue (nic/rdma_backend.hpp). @throws weftio::error as make_completion_queue()
+    virtual std::shared_ptr<shared_receives> make_shared_receives(const shared_receive_ring& ring);
     /// Makes a memory window, which is free. @throws weftio::error as make_rdma_queue()
     virtual std::unique_ptr<window> make_window(window_type type, protection_domain domain);
     /// Adds an address of the port's own (nic/rdma_backend.hpp).

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,25 @@
 
 namespace weftio::nic {
 
+/// The memory of a shared receive queue. Its entries form a linked list: docs/formats.md, "Shared receives".
+struct shared_receive_ring {
+    ring_memory entries{};      ///< depth x segments x 16 bytes, written by the program
+    std::uint32_t depth = 0;    ///< power of two, at most 32768
+    std::uint32_t segments = 2; ///< length of an entry, with its link; a power of two, at most 64
+    ring_memory dbrec{};        ///< written by the program: entries posted in all, low 16 bits, big-endian
+    protection_domain domain{}; ///< entries may name regions of this domain only
+};
+
+/// Queue pairs that take entries from it keep it alive. Any thread may call.
+class shared_receives {
+ public:
+    virtual ~shared_receives() = default;
+    virtual std::uint32_t number() const noexcept = 0;
+    /// See weftio::shared_receives.
+    virtual void set_limit(std::uint32_t limit) = 0;
+    virtual shared_receives_standing standing() const = 0;
+};
+
 /// The receive ring of a queue pair.
 struct rdma_receive_ring {
     ring_memory entries{};      ///< depth x segments x 16 bytes, written by the kernel: pointer segments
@@ -25,6 +45,7 @@ struct rdma_receive_ring {
     /// completion. Empty: `target` has a queue.
     ring_memory completions{};
     completion_target target{};
+    std::shared_ptr<shared_receives> shared{}; ///< has the entries, in place of `entries`; nullptr: there is none
 };
 
 struct rdma_rings {

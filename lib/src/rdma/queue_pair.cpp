@@ -31,9 +31,10 @@ void require_power(const char* name, std::uint32_t value, std::uint32_t least, s
 void check(const queue_pair_options& options)
 {
     require_power("send_blocks", options.send_blocks, 1, most_entries);
-    if (options.receive_entries != 0)
+    const bool has_ring = options.receive_entries != 0 && !options.shared;
+    if (has_ring)
         require_power("receive_entries", options.receive_entries, 1, most_entries);
-    if (options.receive_entries != 0)
+    if (has_ring)
         require_power("receive_stride", options.receive_stride, least_stride, most_stride);
     if (options.user_index > most_user_index)
         throw error(errc::invalid_argument, fmt::format("weftio: queue_pair: user_index is {}; set {} at most",
@@ -52,7 +53,8 @@ nic::rdma_rings rings_of(const device& device, const queue_pair_options& options
                          const completion_queue& receives, bool strict_windows)
 {
     constexpr std::size_t segment_bytes = WEFTIO_WQE_SEGMENT_BYTES, word = sizeof(std::uint32_t);
-    const std::size_t receive_bytes = std::size_t{options.receive_entries} * options.receive_stride;
+    const std::size_t receive_bytes =
+        options.shared ? 0 : std::size_t{options.receive_entries} * options.receive_stride;
     const nic::ring_memory record = queues::placed({"queue_pair", "record", 2 * word, word}, options.record, device);
     nic::rdma_rings made;
     made.strict_windows = strict_windows;
@@ -65,10 +67,12 @@ nic::rdma_rings rings_of(const device& device, const queue_pair_options& options
                                  .only_asked = !options.signal_all,
                                  .user_index = options.user_index},
                  .domain = options.domain};
-    made.receive = {.depth = options.receive_entries,
+    made.receive = {.depth = options.shared ? 0 : options.receive_entries,
                     .segments = options.receive_stride / WEFTIO_WQE_SEGMENT_BYTES,
                     .dbrec = record,
                     .target = {.queue = detail::internals::share(receives), .user_index = options.user_index}};
+    if (options.shared)
+        made.receive.shared = detail::internals::share(*options.shared);
     if (options.doorbell.of)
         made.send.doorbell = doorbell_of(device, options);
     if (receive_bytes != 0)

@@ -42,6 +42,12 @@ void create_cq_extended(context& in, call& what);
 void resize_cq(context& in, call& what);
 void destroy_cq(context& in, call& what);
 
+void create_srq(context& in, call& what);
+void create_srq_extended(context& in, call& what);
+void modify_srq(context& in, call& what);
+void query_srq(context& in, call& what);
+void destroy_srq(context& in, call& what);
+
 void create_qp(context& in, call& what);
 void create_qp_extended(context& in, call& what);
 void modify_qp(context& in, call& what);

@@ -29,7 +29,6 @@ rdma_service service_of(std::uint8_t type)
 void require_known_options(const ib_uverbs_ex_create_qp& asked, const mlx5_ib_create_qp& of_driver)
 {
     constexpr std::uint32_t scatter_to_completions = 1u << 1, allow_scatter = 1u << 8; // optional for the NIC
-    require_feature(asked.is_srq == 0, "the device has no shared receive queues");
     require_feature(asked.create_flags == 0 && asked.comp_mask == 0, "the device lacks a flag of ibv_create_qp_ex");
     require_feature((of_driver.flags & ~(scatter_to_completions | allow_scatter)) == 0,
                     "the device lacks a flag of mlx5dv_create_qp");
@@ -87,6 +86,12 @@ std::uint32_t make_pair(context& in, const ib_uverbs_ex_create_qp& asked, const 
                                .signal_all = asked.sq_sig_all != 0,
                                .user_index = in.cqe_version == 0 ? 0 : of_driver.uidx & 0xffffff,
                                .domain = made->in->number};
+    if (asked.is_srq != 0) {
+        made->shares = use(in.shared_queues.find(asked.srq_handle));
+        options.shared = &*made->shares->queue;
+        if (in.cqe_version == 0) // libmlx5 then finds the shared queue by its number
+            options.user_index = options.shared->number();
+    }
     lay_out(in, of_driver, *made, options);
     set_doorbell(in, *made, options);
     made->queue.emplace(in.of.rdma, in.of.memory, *made->sends->queue, *made->receives->queue, options);

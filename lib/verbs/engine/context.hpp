@@ -66,6 +66,7 @@ class context {
     table<window> windows;
     table<channel> channels; ///< by the number of the program's descriptor
     table<completions> completion_queues;
+    table<shared> shared_queues;
     table<pair> pairs;
     std::uint32_t next_handle() noexcept { return ++last_handle_; }
     /// The errno for a missing handle, as in the kernel: EINVAL if an object of another kind has it, else ENOENT.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,7 +24,10 @@ enum class event_type : std::uint32_t {
     comm_est = 4,
     sq_drained = 5,
     port_active = 9,
-    port_err = 10
+    port_err = 10,
+    srq_err = 14,
+    srq_limit_reached = 15,
+    qp_last_wqe_reached = 16
 };
 
 constexpr std::uint64_t only_port = 1;
@@ -67,11 +71,25 @@ std::string peer_of(const pair& of)
     return fmt::format(" (peer: queue pair {} at {})", of.set.dest_qp_num, of.peer_address);
 }
 
+/// A queue pair in ERR takes no more entries from its shared receive queue (IBTA 11.6.3.1).
+void tell_last_taken(context& in, pair& of)
+{
+    if (!of.shares || of.last_taken || of.queue->state() != rdma_state::error)
+        return;
+    of.last_taken = true;
+    tell(in, of, event_type::qp_last_wqe_reached);
+    if (!of.shares->broken && of.shares->queue->standing().broken) {
+        of.shares->broken = true;
+        tell(in, *of.shares, event_type::srq_err);
+    }
+}
+
 void tell_failure(context& in, pair& of, const send_failure& why)
 {
     core::log_or_lose(log_level::error, [&] { return why.text + peer_of(of); });
     if (const std::optional<event_type> type = event_of(why))
         tell(in, of, *type);
+    tell_last_taken(in, of);
 }
 
 void check_overrun(context& in, completions& of)
@@ -121,9 +139,21 @@ void poll_events(context& in)
         each->events.flush();
     for (const auto& [handle, each] : in.completion_queues)
         check_overrun(in, *each);
+    for (const auto& [handle, each] : in.shared_queues)
+        poll_events(in, *each);
     for (const auto& [handle, each] : in.pairs)
         poll_events(in, *each);
     check_port(in);
+}
+
+void poll_events(context& in, shared& of)
+{
+    if (!of.armed)
+        return;
+    const shared_receives_standing now = of.queue->standing();
+    of.armed = now.limit != 0;
+    if (std::exchange(of.limits_told, now.limits_reached) != now.limits_reached)
+        tell(in, of, event_type::srq_limit_reached);
 }
 
 void leave_state(context& in, pair& of, rdma_state to)
@@ -139,6 +169,8 @@ void enter_state(context& in, pair& of, bool tells_drained)
     const rdma_state now = of.queue->state();
     if (now != rdma_state::ready_to_receive)
         of.first_request.reset();
+    of.last_taken = of.last_taken && now != rdma_state::reset;
+    tell_last_taken(in, of);
     of.tells_drained = now == rdma_state::send_queue_drained && (tells_drained || of.tells_drained);
     poll_events(in, of);
 }

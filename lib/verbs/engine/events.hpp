@@ -14,6 +14,8 @@ void watch_failures(context& in, pair& of);
 void poll_events(context& in, pair& of);
 /// The same for all objects of the context and its port.
 void poll_events(context& in);
+/// Sends the events of a shared receive queue.
+void poll_events(context& in, shared& of);
 /// Call it before a change of state: sends the events of the state that the queue pair leaves.
 void leave_state(context& in, pair& of, rdma_state to);
 /// Call it after a change of state. @param tells_drained  the program requests SQ_DRAINED

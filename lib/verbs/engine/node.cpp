@@ -9,6 +9,8 @@
 #include <bit>
 #include <string_view>
 
+#include "verbs_values.hpp"
+
 namespace weftio::verbs {
 
 namespace {
@@ -81,6 +83,9 @@ ib_uverbs_query_device_resp describe_device(const node& of) noexcept
                             IB_UVERBS_DEVICE_MEM_WINDOW_TYPE_2B;
     says.max_sge = most_segments;
     says.max_sge_rd = most_segments;
+    says.max_srq = most_pairs;
+    says.max_srq_wr = most_shared_receives;
+    says.max_srq_sge = most_shared_segments;
     says.max_cq = 1u << 16;
     says.max_cqe = most_completions;
     says.max_mr = most_regions;
@@ -127,6 +132,7 @@ mlx5_ib_alloc_ucontext_resp describe_context(const node& of, const mlx5_ib_alloc
     says.max_rq_desc_sz = 512;
     says.max_send_wqebb = most_blocks;
     says.max_recv_wr = most_blocks;
+    says.max_srq_recv_wr = most_shared_receives;
     says.num_ports = 1;
     says.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_CREATE_AH; // else libmlx5 resolves MACs by Linux's neighbor table
     says.cqe_version = std::min<std::uint8_t>(asked.max_cqe_version, 1);

@@ -18,6 +18,7 @@
 #include "weftio/memory_window.hpp"
 #include "weftio/progress.hpp"
 #include "weftio/queue_pair.hpp"
+#include "weftio/shared_receives.hpp"
 
 namespace weftio::verbs {
 
@@ -96,6 +97,18 @@ class polled {
     watcher& by_;
 };
 
+/// A shared receive queue.
+struct shared : used {
+    std::uint64_t user_handle = 0; ///< names it in events
+    use<domain> in;
+    memory ring_bytes, record_bytes;
+    std::optional<shared_receives> queue;
+    std::uint32_t most_entries = 0, most_segments = 0; ///< that can be posted; of an entry
+    std::uint64_t limits_told = 0;                     ///< of shared_receives_standing::limits_reached
+    bool armed = false, broken = false;                ///< a limit is set; SRQ_ERR was sent
+    std::uint32_t async = 0;                           ///< asynchronous events sent
+};
+
 struct pair {
     explicit pair(watcher& by) : polls(by) {}
 
@@ -103,6 +116,7 @@ struct pair {
     std::uint64_t user_handle = 0;
     use<domain> in;
     use<completions> sends, receives;
+    use<shared> shares; ///< its receives come from there; none: from a ring of its own
     memory ring_bytes, record_bytes;
     std::shared_ptr<const unsigned> doorbell; ///< its page
     std::optional<progress_engine> failures;  ///< destroyed after the queue
@@ -115,6 +129,7 @@ struct pair {
     /// In RTR before the peer's first packet: rdma_counters::requests when RTR was entered.
     std::optional<std::uint64_t> first_request{};
     bool tells_drained = false; ///< the program requests SQ_DRAINED
+    bool last_taken = false;    ///< QP_LAST_WQE_REACHED was sent since RESET
 };
 
 /// Objects of one kind by handle.

@@ -16,6 +16,9 @@ inline constexpr std::uint32_t all_attributes = (1u << 21) - 1;
 /// Rights of a peer on a queue pair: remote_write, remote_read, remote_atomic. local_write has no effect.
 inline constexpr std::uint32_t peer_rights = 0xe;
 
+/// Limits of a shared receive queue: entries that can be posted, and segments of one.
+inline constexpr std::uint32_t most_shared_receives = 32767, most_shared_segments = 31;
+
 /// @throws failure EINVAL
 rdma_state state_of(std::uint8_t code);
 std::uint8_t code_of(rdma_state state) noexcept;

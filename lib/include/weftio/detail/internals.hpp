@@ -26,6 +26,7 @@ class rdma_device;
 class rdma_queue;
 class rdma_receives;
 class semaphore;
+class shared_receives;
 
 namespace devices {
 class copy_queue;
@@ -39,6 +40,7 @@ class backend;
 class completion_queue;
 class dma_backend;
 class file_backend;
+class shared_receives;
 } // namespace nic
 
 namespace queues {
@@ -70,6 +72,7 @@ struct internals {
     /// The back end, kept alive while the pointer is held.
     static const std::shared_ptr<nic::backend>& share(const port& port) noexcept;
     static const std::shared_ptr<nic::completion_queue>& share(const completion_queue& queue) noexcept;
+    static const std::shared_ptr<nic::shared_receives>& share(const shared_receives& receives) noexcept;
 
     static const std::shared_ptr<storage::context>& share(const file_engine& engine) noexcept;
     static const std::shared_ptr<storage::open_file>& share(const file& file) noexcept;

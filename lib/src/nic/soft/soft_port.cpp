@@ -16,6 +16,7 @@
 #include "nic/soft/soft_region.hpp"
 #include "nic/soft/soft_rule.hpp"
 #include "nic/soft/soft_send_queue.hpp"
+#include "nic/soft/soft_shared_receives.hpp"
 #include "nic/soft/soft_window.hpp"
 #include "weftio/error.hpp"
 
@@ -109,6 +110,12 @@ std::shared_ptr<rdma_queue> soft_port::make_rdma_queue(const rdma_rings& rings, 
 {
     require_rdma("rdma_queue");
     return std::make_shared<soft_rdma_queue>(shared_from_this(), rings, service);
+}
+
+std::shared_ptr<shared_receives> soft_port::make_shared_receives(const shared_receive_ring& ring)
+{
+    require_rdma("shared_receives");
+    return std::make_shared<soft_shared_receives>(shared_from_this(), ring);
 }
 
 std::unique_ptr<window> soft_port::make_window(window_type type, protection_domain domain)

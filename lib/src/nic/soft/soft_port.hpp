@@ -48,6 +48,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     std::shared_ptr<eth_send_queue> make_send_queue(const send_ring& ring, int engine) override;
     std::shared_ptr<completion_queue> make_completion_queue(const completion_memory& memory) override;
     std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings, rdma_service service) override;
+    std::shared_ptr<shared_receives> make_shared_receives(const shared_receive_ring& ring) override;
     std::unique_ptr<window> make_window(window_type type, protection_domain domain) override;
     std::unique_ptr<held_rdma_address> add_rdma_address(const rdma_own_address& own) override;
     std::vector<std::unique_ptr<rule>> install(std::span<const rule_request> wanted) override;

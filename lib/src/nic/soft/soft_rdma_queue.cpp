@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "nic/soft/soft_completion_queue.hpp"
+#include "nic/soft/soft_shared_receives.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic::soft {
@@ -37,6 +38,20 @@ completions_at soft_rdma_queue::cpu_target(const completion_target& target) cons
     return {.ring = ring, .only_asked = target.only_asked, .user_index = target.user_index};
 }
 
+linked_receives* soft_rdma_queue::cpu_shared(const std::shared_ptr<nic::shared_receives>& shared) const
+{
+    if (!shared)
+        return nullptr;
+    auto* const queue = dynamic_cast<soft_shared_receives*>(shared.get());
+    linked_receives* const entries = queue ? queue->at(*port_) : nullptr;
+    if (!entries)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: {}: its shared_receives belong to another port than {}; create both at one port",
+                        kind_, port_->spec()));
+    return entries;
+}
+
 pair_rings soft_rdma_queue::cpu_rings(const rdma_rings& rings) const
 {
     const rdma_receive_ring& receive = rings.receive;
@@ -50,7 +65,8 @@ pair_rings soft_rdma_queue::cpu_rings(const rdma_rings& rings) const
                         .completions = receive.completions.cpu<weftio_cqe>(),
                         .target = cpu_target(receive.target),
                         .depth = receive.depth,
-                        .segments = receive.segments},
+                        .segments = receive.segments,
+                        .shared = cpu_shared(receive.shared)},
             .strict_windows = rings.strict_windows};
 }
 

@@ -38,6 +38,7 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, qu
 
     pair_rings cpu_rings(const rdma_rings& rings) const;
     completions_at cpu_target(const completion_target& target) const;
+    linked_receives* cpu_shared(const std::shared_ptr<nic::shared_receives>& shared) const;
 
     rdma_receive_ring receive_; ///< the present ring; keeps its memory alive
 };

@@ -7,6 +7,8 @@
 
 namespace weftio::nic::soft {
 
+class linked_receives;
+
 /// See nic::rdma_receive_ring.
 struct rdma_rx_ring {
     const std::uint32_t* words = nullptr;
@@ -15,6 +17,7 @@ struct rdma_rx_ring {
     completions_at target{};
     std::uint32_t depth = 0;
     std::uint32_t segments = 1;
+    linked_receives* shared = nullptr; ///< the entries' source, in place of `words`; nullptr: they are its own
 };
 
 /// The memory stays valid until the queue pair is removed or gets other rings.

@@ -18,7 +18,7 @@ rdma_dump queue_pair::dump()
     all.committed = sends_.committed();
     all.begun = sends_.next();
     all.completed = sends_.completed();
-    all.receives_posted = receives_.posted().waiting();
+    all.receives_posted = receives_.waiting();
     if (connection_) {
         dump_connection(all);
         all.expected_psn = connection_->responder.expected_psn();

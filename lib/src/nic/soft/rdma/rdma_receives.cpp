@@ -26,12 +26,13 @@ std::uint32_t opcode_of(const roce::receive_completion& completion) noexcept
 
 roce::taken rdma_receives::take()
 {
-    const roce::taken found = posted_.take(current_);
-    if (found == roce::taken::refused)
+    const roce::taken found = shared_ ? shared_->take(current_) : posted_.take(current_);
+    record_refused_ = found == roce::taken::refused;
+    if (record_refused_)
         failure_ = refusal::wrong_doorbell;
     if (found != roce::taken::entry || may_complete())
         return found;
-    posted_.give_back();
+    return_current();
     return roce::taken::none;
 }
 
@@ -48,15 +49,25 @@ refusal rdma_receives::deliver(std::uint32_t offset, std::span<const std::uint8_
     return scatter(receive_segments(current_.segments), keys_, offset, bytes, refusal::receive_too_short);
 }
 
+void rdma_receives::return_current() noexcept
+{
+    if (shared_)
+        shared_->give_back(current_);
+    else
+        posted_.give_back();
+}
+
 void rdma_receives::give_back()
 {
-    posted_.give_back();
+    return_current();
     if (std::exchange(has_reservation_, false))
         target()->release();
 }
 
 void rdma_receives::complete(const roce::receive_completion& completion)
 {
+    if (shared_ && silent_)
+        return give_back(); // nobody would learn of it: another queue pair takes it
     received.add(1);
     const bool good = completion.result == refusal::none;
     const bool fails = !good && completion.result != refusal::flushed;
@@ -103,6 +114,8 @@ bool rdma_receives::overran() const noexcept
 std::uint32_t rdma_receives::flush()
 {
     std::uint32_t count = 0;
+    if (shared_)
+        return count;
     for (; take() == roce::taken::entry; ++count)
         complete({.result = refusal::flushed});
     return count;
@@ -113,7 +126,7 @@ void rdma_receives::restart(const rdma_rx_ring& ring) noexcept
     posted_.restart(ring);
     failure_ = refusal::none;
     failed_entry_.reset();
-    silent_ = false;
+    silent_ = record_refused_ = false;
 }
 
 } // namespace weftio::nic::soft
