@@ -118,8 +118,9 @@ class queue_pair {
     ///   min_rnr_timer
     /// - RTS to SQD, SQD to RTS, RTS to RTS, for UC also SQE to RTS: allows rights, RC also min_rnr_timer; to SQD: none
     /// - SQD to SQD: allows partition_key, rights, peer_address; RC also all of its attributes of RTR and RTS
-    /// - UD: RESET to INIT requires partition_key, queue_key; RTR to RTS requires send_psn. All transitions of UC exist,
-    ///   and allow queue_key, except the one to SQD; INIT to INIT, INIT to RTR and SQD to SQD allow partition_key, too
+    /// - UD: RESET to INIT requires partition_key, queue_key; RTR to RTS requires send_psn. All transitions of UC
+    ///   exist, and allow queue_key, except the one to SQD; INIT to INIT, INIT to RTR and SQD to SQD allow
+    ///   partition_key, too
     /// - any state to RESET or ERR: no attributes
     ///
     /// When a transition to RESET returns, the NIC no longer uses any memory of the queue pair, and both rings begin at

@@ -73,9 +73,9 @@ struct rdma_device_options {
 class rdma_device {
  public:
     /// @throws weftio::error errc::invalid_argument `address` is missing or cannot belong to a host; `vlan`,
-    ///         `vlan_priority` or an index in `repeated_gids` is out of range; `application_turns` is false on a port in inline mode, or true on a
-    ///         port with threads; errc::in_use another rdma_device of the port has the address; errc::not_supported the
-    ///         port's MTU is too small for the smallest path MTU, or it cannot send
+    ///         `vlan_priority` or an index in `repeated_gids` is out of range; `application_turns` is false on a port
+    ///         in inline mode, or true on a port with threads; errc::in_use another rdma_device of the port has the
+    ///         address; errc::not_supported the port's MTU is too small for the smallest path MTU, or it cannot send
     rdma_device(const port& port, const rdma_device_options& options);
 
     const std::string& address() const noexcept; ///< as inet_ntop() writes it

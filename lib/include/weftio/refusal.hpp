@@ -40,7 +40,7 @@ enum class refusal : std::uint8_t {
     not_ready = 29,         ///< the peer had no receive entry after rnr_retry retries
     refused_peer = 30,      ///< no entry failed: a request of the peer was refused, or its receive entry failed
     flushed = 31,           ///< an earlier entry failed, or the queue was stopped
-    unreliable = 32,        ///< a READ, an atomic or a SEND with invalidate on an unreliable queue pair (UC)
+    unreliable = 32,        ///< a READ, an atomic or a SEND with invalidate on UC; all but a SEND on UD
     message_too_long = 33,  ///< a SEND or WRITE of more than 2^31 bytes
     read_too_long = 34,     ///< a READ of more than 2^31 bytes
     misaligned_atomic = 35, ///< the remote address of an atomic is no multiple of 8

@@ -69,8 +69,8 @@ constexpr std::array<row, all_refusals> table{{
     {refused_peer, by_flush, no_nak, "the connection ended: a request of the peer was refused"},
     {flushed, by_flush, no_nak, "flushed: an earlier entry failed"},
     {unreliable, by_operation, no_nak,
-     "an unreliable queue pair (UC) has no READs, no atomics and no SEND with invalidate; set rdma_service::reliable "
-     "at both ends"},
+     "an unreliable queue pair (UC) has no READs, no atomics and no SEND with invalidate, and one of datagrams (UD) "
+     "has SENDs only; set rdma_service::reliable at both ends"},
     {message_too_long, by_length, nak_invalid, "the message exceeds 2^31 bytes; send it in several messages"},
     {read_too_long, by_length, nak_invalid, "the READ exceeds 2^31 bytes; split it into several READs"},
     {misaligned_atomic, by_operation, nak_invalid, "the remote address of the atomic is not a multiple of 8"},

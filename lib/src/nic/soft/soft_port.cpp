@@ -108,10 +108,6 @@ void soft_port::require_rdma(std::string_view who) const
 std::shared_ptr<rdma_queue> soft_port::make_rdma_queue(const rdma_rings& rings, rdma_service service)
 {
     require_rdma("rdma_queue");
-    if (service == rdma_service::datagram)
-        throw error(
-            errc::not_supported,
-            fmt::format("weftio: queue_pair: port {} does not execute datagrams (UD) yet; set another service", spec_));
     return std::make_shared<soft_rdma_queue>(shared_from_this(), rings, service);
 }
 
