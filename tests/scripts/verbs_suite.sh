@@ -108,7 +108,13 @@ perftest() {
     two ib_atomic_bw -F -n 200 -A FETCH_AND_ADD
     two ib_write_bw -F -n 2000 -Q 50
     two ib_write_bw -F -n 200 -x 1
-    two "REFUSES=Couldn't create" ib_send_bw -F -n 100 -c UD
+    two ib_send_bw -F -n 500 -c UD
+    two ib_send_bw -F -n 500 -c UD -b -x 3
+    two ib_send_bw -F -n 500 -c UD -s 64 -I 64
+    two ib_send_bw -F -n 160 -c UD --post_list=16
+    two ib_send_bw -F -n 500 -c UD -e
+    two ib_send_lat -F -n 500 -c UD
+    two ib_send_lat -F -n 500 -c UD -x 1
     two "REFUSES=SRQ" ib_send_bw -F -n 100 --use-srq
 }
 
@@ -132,6 +138,10 @@ forever() {
 
 pingpongs() {
     local kind value
+    two ibv_ud_pingpong -g 0 -c
+    two ibv_ud_pingpong -g 1 -c -n 200
+    two ibv_ud_pingpong -g 3 -c -n 200 -e
+    for value in 1 2 1023 2048; do two ibv_ud_pingpong -g 0 -c -n 50 -s $value; done
     for kind in rc uc; do
         two ibv_${kind}_pingpong -g 0 -c
         two ibv_${kind}_pingpong -g 1 -c -n 200
@@ -141,7 +151,6 @@ pingpongs() {
         for value in 2 16 4000; do two ibv_${kind}_pingpong -g 0 -c -n 200 -r $value; done
     done
     two ibv_rc_pingpong -g 0 -c -n 200 -N
-    two "REFUSES=Couldn't create" ibv_ud_pingpong -g 0 -c
     two "REFUSES=SRQ" ibv_srq_pingpong -g 0 -c
 }
 

@@ -42,6 +42,11 @@ void create_cq_extended(context& in, call& what);
 void resize_cq(context& in, call& what);
 void destroy_cq(context& in, call& what);
 
+void create_ah(context& in, call& what);
+void destroy_ah(context& in, call& what);
+void attach_mcast(context& in, call& what);
+void detach_mcast(context& in, call& what);
+
 void create_qp(context& in, call& what);
 void create_qp_extended(context& in, call& what);
 void modify_qp(context& in, call& what);

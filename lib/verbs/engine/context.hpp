@@ -67,6 +67,7 @@ class context {
     table<channel> channels; ///< by the number of the program's descriptor
     table<completions> completion_queues;
     table<pair> pairs;
+    table<address> addresses;
     std::uint32_t next_handle() noexcept { return ++last_handle_; }
     /// The errno for a missing handle, as in the kernel: EINVAL if an object of another kind has it, else ENOENT.
     int why_missing(std::uint32_t handle) const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "weftio/rdma_state.hpp"
 
@@ -15,6 +16,9 @@ inline constexpr std::uint32_t all_attributes = (1u << 21) - 1;
 
 /// Rights of a peer on a queue pair: remote_write, remote_read, remote_atomic. local_write has no effect.
 inline constexpr std::uint32_t peer_rights = 0xe;
+
+/// Text of a GID in the format of inet_ntop(); IPv4 if the GID is an IPv4-mapped address.
+std::string text_of(const std::uint8_t (&gid)[16]);
 
 /// @throws failure EINVAL
 rdma_state state_of(std::uint8_t code);
