@@ -331,7 +331,7 @@ class windows_of_a_nic {
     std::array<std::uint32_t, region_count> regions_{};
     std::array<std::uint32_t, window_count> windows_{};
     nic::soft::turn_rounds rounds_;
-    nic::soft::rdma_sends sends_{ring(), keys_, us_, true, rounds_};
+    nic::soft::rdma_sends sends_{ring(), rdma_service::reliable, keys_, us_, true, rounds_};
     roce::key_memory ours_{keys_, us_}, others_{keys_, another_};
 };
 

@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/below_run.bash"
 build=$(realpath "$1") script=$(realpath "$0")
 needs_weftio_run "programs under weftio-run"
-for program in ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ib_write_bw; do
+for program in ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ib_write_bw ib_send_bw; do
     command -v $program >/dev/null || skip "programs under weftio-run: no $program: install ibverbs-utils and perftest"
 done
 
@@ -98,10 +98,10 @@ max_rdd: 0
 max_mw: 16777216
 max_raw_ipv6_qp: 0
 max_raw_ethy_qp: 0
-max_mcast_grp: 0
-max_mcast_qp_attach: 0
-max_total_mcast_qp_attach: 0
-max_ah: 0
+max_mcast_grp: 65536
+max_mcast_qp_attach: 240
+max_total_mcast_qp_attach: 15728640
+max_ah: 16777216
 max_fmr: 0
 max_srq: 16384
 max_srq_wr: 32767
@@ -149,7 +149,7 @@ bad_pkey_cntr: 0x0
 qkey_viol_cntr: 0x0
 sm_sl: 0
 pkey_tbl_len: 1
-gid_tbl_len: 2
+gid_tbl_len: 16
 subnet_timeout: 0
 init_type_reply: 0
 active_width: 4X (2)
@@ -157,6 +157,8 @@ active_speed: 25.0 Gbps (32)
 phys_state: LINK_UP (5)
 GID[  0]: ::ffff:$ip, RoCE v2
 GID[  1]: $gid, RoCE v2
+GID[  2]: ::ffff:$ip, RoCE v2
+GID[  3]: ::ffff:$ip, RoCE v2
 END_OF_FIELDS
 tr -s ' \t' ' ' <info | sed 's/^ *//; s/ *$//' | grep . >said
 case $(dpkg-query -W -f='${Version}' ibverbs-utils 2>/dev/null) in
@@ -181,17 +183,22 @@ two() {
     check "$what: the server's exit status" 0 $? || cat server_words
 }
 
-for kind in rc uc; do
+for kind in rc uc ud; do
     two "ibv_${kind}_pingpong" ibv_${kind}_pingpong -g 0 -c -n 300
     for end in client server; do
         # With -c, a difference in the data is a line "invalid data in page N".
         check "ibv_${kind}_pingpong: the $end's words" \
             "address: LID address: LID bytes in iters in " \
-            "$(sed -E 's/^ *(local|remote) +address: *LID .*/address: LID/; s/^2457600 bytes in .*/bytes in/; s/^300 iters in .*/iters in/' ${end}_words | tr '\n' ' ')"
+            "$(sed -E 's/^ *(local|remote) +address: *LID .*/address: LID/; s/^(2457600|614400) bytes in .*/bytes in/; s/^300 iters in .*/iters in/' ${end}_words | tr '\n' ' ')"
     done
 done
 
 check_has "an engine that cannot start says why" "error: weftio: port nothing: " "$("$run" --port nothing -- ibv_devinfo 2>&1)"
+
+two "ib_send_bw with datagrams" ib_send_bw -F -n 500 -c UD -x 3 # the GID index that guides name
+for end in client server; do
+    check "ib_send_bw with datagrams: the $end's result" "4096 500" "$(awk '/^ 4096/ && $4 > 0 { print $1, $2 }' ${end}_words)"
+done
 
 two ib_write_bw ib_write_bw -F -n 500
 for end in client server; do

@@ -105,13 +105,6 @@ static struct ibv_ah_attr way(void)
     return to;
 }
 
-static int create_ah_from_wc(void)
-{
-    struct ibv_grh header = {.version_tclass_flow = htobe32(6u << 28), .next_hdr = 17, .sgid = gid, .dgid = gid};
-    struct ibv_wc received = {.wc_flags = IBV_WC_GRH};
-    return OF_POINTER(ibv_create_ah_from_wc(pd, &received, &header, 1));
-}
-
 static int advise_mr(void)
 {
     struct ibv_sge piece = {.addr = (uintptr_t)memory, .length = 4096, .lkey = mr->lkey};
@@ -291,7 +284,6 @@ static int try_queues(const char* wanted)
 
 static int try_pairs(const char* wanted)
 {
-    TRY("ibv_create_qp IBV_QPT_UD", create_qp(IBV_QPT_UD));
     TRY("ibv_create_qp IBV_QPT_RAW_PACKET", create_qp(IBV_QPT_RAW_PACKET));
     TRY("ibv_create_qp IBV_QPT_XRC_SEND", create_qp(IBV_QPT_XRC_SEND));
     TRY("ibv_create_qp IBV_QPT_XRC_RECV", create_qp(IBV_QPT_XRC_RECV));
@@ -323,12 +315,8 @@ static int try_ways(const char* wanted)
     struct ibv_flow_action_esp_attr encryption = {0};
     struct mlx5dv_flow_action_esp more = {0};
     struct ibv_ah_attr to = way();
-    TRY("ibv_create_ah", OF_POINTER(ibv_create_ah(pd, &to)));
-    TRY("ibv_create_ah_from_wc", create_ah_from_wc());
     TRY("ibv_resolve_eth_l2_from_gid",
         OF_NUMBER(ibv_resolve_eth_l2_from_gid(context, &to, (uint8_t[6]){0}, &(uint16_t){0})));
-    TRY("ibv_attach_mcast", OF_NUMBER(ibv_attach_mcast(one.qp, &gid, 0)));
-    TRY("ibv_detach_mcast", OF_NUMBER(ibv_detach_mcast(one.qp, &gid, 0)));
     TRY("ibv_create_counters", OF_POINTER(ibv_create_counters(context, &(struct ibv_counters_init_attr){0})));
     TRY("ibv_create_flow", create_flow());
     TRY("ibv_create_flow_action_esp", OF_POINTER(ibv_create_flow_action_esp(context, &encryption)));

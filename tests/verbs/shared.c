@@ -82,7 +82,7 @@ static void send_from(int each)
     CHECK("status of a send", IBV_WC_SUCCESS, next_completion(senders[each].cq).status);
 }
 
-/* Entries go to the messages in the order of both, and come back in any order; the ring is full and empty many times. */
+/* Entries go to messages in the order of both, and come back in any order; the ring is full and empty many times. */
 static void serves_all(enum ibv_qp_type type)
 {
     begin(3, type);

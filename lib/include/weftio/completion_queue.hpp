@@ -43,7 +43,8 @@ struct completion {
     std::uint8_t entry_opcode = 0; ///< WEFTIO_OPCODE_* of a send entry; 0 for a receive
     std::uint16_t index = 0;       ///< index of the entry's first block, or of the receive; low 16 bits
     std::uint32_t bytes = 0;
-    std::uint32_t immediate = 0; ///< immediate, or the key that was invalidated; host byte order
+    std::uint32_t immediate = 0;    ///< immediate, or the key that was invalidated; host byte order
+    std::uint32_t source_queue = 0; ///< UD: number of the queue pair that has sent the datagram
     bool solicited = false;
     std::uint8_t syndrome = 0; ///< enum weftio_syndrome; 0: success
     std::uint8_t reason = 0;   ///< weftio::refusal of a failure, finer than the syndrome

@@ -144,9 +144,13 @@ struct rdma_counters {
     std::uint64_t executed = 0;
     std::uint64_t duplicate_request = 0;
     std::uint64_t out_of_sequence = 0;
-    std::uint64_t not_ready = 0;     ///< no receive was posted
-    std::uint64_t refused = 0;       ///< the packet was refused, which ends its message, and with RC the queue pair
-    std::uint64_t ignored = 0;       ///< packets behind a refused one; with UC also those behind a lost one
+    std::uint64_t not_ready = 0; ///< no receive was posted
+    /// The packet was refused, which ends its message, and with RC the queue pair. With UD: it had another Q_Key, or
+    /// its receive failed.
+    std::uint64_t refused = 0;
+    /// Packets behind a refused one; with UC also those behind a lost one; with UD those that are no datagram for this
+    /// queue pair: malformed, of another service or partition, or longer than the port's path MTU.
+    std::uint64_t ignored = 0;
     std::uint64_t packets = 0;       ///< request packets sent
     std::uint64_t repeated = 0;      ///< those of `packets` that are retransmissions
     std::uint64_t answers = 0;       ///< response packets of the peer

@@ -55,6 +55,8 @@ struct queue_pair_attributes {
     std::uint8_t gid_index = 0;     ///< (sgid_index) with peer_address: local address, an index in rdma_device::gids()
     std::uint8_t traffic_class = 0; ///< with peer_address
     std::uint8_t hop_limit = 64;    ///< with peer_address
+    /// (qkey) UD: a datagram is accepted if it has this Q_Key. Entries with a Q_Key whose highest bit is set send it.
+    std::optional<std::uint32_t> queue_key{};
     std::optional<std::uint32_t> path_mtu{};          ///< (path_mtu) in bytes
     std::optional<std::uint32_t> peer_queue{};        ///< (dest_qp_num)
     std::optional<std::uint32_t> receive_psn{};       ///< (rq_psn)
@@ -68,6 +70,14 @@ struct queue_pair_attributes {
 };
 
 /// A queue pair whose interface is memory only: rings, a record and doorbells.
+///
+/// A queue pair of rdma_service::datagram has no connection. The entry of a message names the peer (struct
+/// weftio_wqe_datagram_segment, its MAC from rdma_device::mac_of()). A message is one packet, at most
+/// rdma_device::most_path_mtu() bytes. A receive begins with 40 bytes for the IP header of the packet: that of IPv6, or
+/// 20 bytes of 0 and that of IPv4. The payload is behind them, and the completion counts all these bytes; it also has
+/// the number of the sender's queue pair (weftio_cqe::flags_rqpn_be). A datagram with another Q_Key, or for which no
+/// receive is posted, is dropped and counted. One that is longer than its receive fails the queue pair, as on a
+/// ConnectX.
 ///
 /// Some failures have no entry to complete: a record that claims too much, a request of the peer that is refused, a
 /// completion queue that overruns. They move the queue pair to ERR without a completion. Attach the queue pair to a
@@ -113,6 +123,9 @@ class queue_pair {
     ///   min_rnr_timer
     /// - RTS to SQD, SQD to RTS, RTS to RTS, for UC also SQE to RTS: allows rights, RC also min_rnr_timer; to SQD: none
     /// - SQD to SQD: allows partition_key, rights, peer_address; RC also all of its attributes of RTR and RTS
+    /// - UD: RESET to INIT requires partition_key, queue_key; RTR to RTS requires send_psn. All transitions of UC
+    ///   exist, and allow queue_key, except the one to SQD; INIT to INIT, INIT to RTR and SQD to SQD allow
+    ///   partition_key, too
     /// - any state to RESET or ERR: no attributes
     ///
     /// When a transition to RESET returns, the NIC no longer uses any memory of the queue pair, and both rings begin at
@@ -122,11 +135,19 @@ class queue_pair {
     ///         peer's MAC; errc::closed the port's device has been removed. On error the queue pair is unchanged.
     void modify(rdma_state to, const queue_pair_attributes& with = {});
     /// The short way from RESET or INIT to RTS: uses the values that both ends have exchanged, and the defaults of
-    /// rdma_queue_options for the rest.
+    /// rdma_queue_options for the rest. RC and UC only.
     /// @throws weftio::error as modify() and rdma_queue::connect()
     void connect(const rdma_address& peer);
-    /// The argument for the peer's connect(). @pre the state is RESET or INIT
+    /// The argument for the peer's connect(). RC and UC only. @pre the state is RESET or INIT
     rdma_address address() const;
+    /// UD only: from now on, datagrams to the multicast group (IPv4 or IPv6) at queue number 0xffffff are for this
+    /// queue pair, too, also those that this port sends. Their Q_Key must be that of the queue pair. Blocks for up to
+    /// one iteration of the engine. Attaching twice is once.
+    /// @throws weftio::error errc::invalid_argument it is no multicast address, or the service is not datagram;
+    ///         errc::out_of_memory
+    void attach(const std::string& group);
+    /// Ends attach(). @throws weftio::error errc::invalid_argument also if the queue pair is not attached to the group
+    void detach(const std::string& group);
 
     /// Blocks for up to one iteration of the engine.
     rdma_state state() const;

@@ -39,6 +39,9 @@ struct rdma_device_options {
     std::vector<std::string> more_addresses{};
     /// Adds the IPv6 link-local address that is made from the MAC (fe80::, EUI-64). It is the last of the addresses.
     bool link_local = false;
+    /// Indices of rdma_device::gids() that it lists once more, at its end: programs that know an address by the index
+    /// that other devices have it at. Each is less than the length of the list so far.
+    std::vector<std::uint8_t> repeated_gids{};
     /// VLAN of the address, 1 to 4094: packets in both directions have a tag with this identifier. 0: no VLAN.
     std::uint16_t vlan = 0;
     std::uint8_t vlan_priority = 0; ///< priority (PCP) in the tag of sent packets, 0 to 7; also allowed with VLAN 0
@@ -69,17 +72,23 @@ struct rdma_device_options {
 /// - Threads: any.
 class rdma_device {
  public:
-    /// @throws weftio::error errc::invalid_argument `address` is missing or cannot belong to a host; `vlan` or
-    ///         `vlan_priority` is out of range; `application_turns` is false on a port in inline mode, or true on a
-    ///         port with threads; errc::in_use another rdma_device of the port has the address; errc::not_supported the
-    ///         port's MTU is too small for the smallest path MTU, or it cannot send
+    /// @throws weftio::error errc::invalid_argument `address` is missing or cannot belong to a host; `vlan`,
+    ///         `vlan_priority` or an index in `repeated_gids` is out of range; `application_turns` is false on a port
+    ///         in inline mode, or true on a port with threads; errc::in_use another rdma_device of the port has the
+    ///         address; errc::not_supported the port's MTU is too small for the smallest path MTU, or it cannot send
     rdma_device(const port& port, const rdma_device_options& options);
 
     const std::string& address() const noexcept; ///< as inet_ntop() writes it
     bool is_ipv6() const noexcept;
-    /// All addresses: `address`, more_addresses, then the link-local one. The index in this list is the GID index of
-    /// verbs.
+    /// All addresses: `address`, more_addresses, the link-local one, then the repeated ones. The index in this list is
+    /// the GID index of verbs.
     std::vector<std::string> gids() const;
+    /// The MAC for packets from the address gids()[gid_index] to a host, which is asked for it by ARP or ND and has 3 s
+    /// to answer, or to a multicast group, for which the MAC is computed. For entries of UD queue pairs.
+    /// @throws weftio::error errc::invalid_argument `peer` is no such address, or of another IP version than ours;
+    ///         there is no such index; errc::timed_out no host has answered; errc::closed the port's device has been
+    ///         removed
+    std::array<std::uint8_t, 6> mac_of(const std::string& peer, unsigned gid_index = 0) const;
     /// The largest path MTU that fits the port's MTU: 256, 512, 1024, 2048 or 4096 bytes.
     std::uint32_t most_path_mtu() const;
 

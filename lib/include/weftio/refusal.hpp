@@ -40,7 +40,7 @@ enum class refusal : std::uint8_t {
     not_ready = 29,         ///< the peer had no receive entry after rnr_retry retries
     refused_peer = 30,      ///< no entry failed: a request of the peer was refused, or its receive entry failed
     flushed = 31,           ///< an earlier entry failed, or the queue was stopped
-    unreliable = 32,        ///< a READ, an atomic or a SEND with invalidate on an unreliable queue pair (UC)
+    unreliable = 32,        ///< a READ, an atomic or a SEND with invalidate on UC; all but a SEND on UD
     message_too_long = 33,  ///< a SEND or WRITE of more than 2^31 bytes
     read_too_long = 34,     ///< a READ of more than 2^31 bytes
     misaligned_atomic = 35, ///< the remote address of an atomic is no multiple of 8
@@ -83,6 +83,9 @@ enum class refusal : std::uint8_t {
     window_atomic = 72,         ///< an atomic through a window that does not allow it
     wrong_umr_mask = 73,        ///< the flags or the mask of a UMR entry are those of no bind and no invalidation
     wrong_umr_field = 74,       ///< a UMR entry changes fields that no bind and no invalidation changes
+    datagram_too_long = 75,     ///< a datagram (UD) of more than a path MTU
+    wrong_source = 76,          ///< a datagram segment with a GID index that the device lacks, or of another IP version
+    wrong_queue_key = 77,       ///< a datagram of a peer with another Q_Key than the queue pair
 };
 
 /// The name of the reason, here and in docs/formats.md ("unknown_key"); "unknown" for any other number. Any thread.

@@ -74,6 +74,7 @@ completion read(const weftio_cqe& from, std::uint32_t publication)
             .index = static_cast<std::uint16_t>(weftio_cqe_wqe_counter(publication)),
             .bytes = weftio_swap32(from.byte_count_be),
             .immediate = weftio_swap32(from.immediate_be),
+            .source_queue = weftio_swap32(from.flags_rqpn_be) & 0xffffff,
             .solicited = (publication >> 24 & WEFTIO_CQE_SOLICITED) != 0,
             .syndrome = static_cast<std::uint8_t>(failed ? time : 0),
             .reason = static_cast<std::uint8_t>(failed ? time >> 8 : 0),

@@ -69,8 +69,8 @@ constexpr std::array<row, all_refusals> table{{
     {refused_peer, by_flush, no_nak, "the connection ended: a request of the peer was refused"},
     {flushed, by_flush, no_nak, "flushed: an earlier entry failed"},
     {unreliable, by_operation, no_nak,
-     "an unreliable queue pair (UC) has no READs, no atomics and no SEND with invalidate; set rdma_service::reliable "
-     "at both ends"},
+     "an unreliable queue pair (UC) has no READs, no atomics and no SEND with invalidate, and one of datagrams (UD) "
+     "has SENDs only; set rdma_service::reliable at both ends"},
     {message_too_long, by_length, nak_invalid, "the message exceeds 2^31 bytes; send it in several messages"},
     {read_too_long, by_length, nak_invalid, "the READ exceeds 2^31 bytes; split it into several READs"},
     {misaligned_atomic, by_operation, nak_invalid, "the remote address of the atomic is not a multiple of 8"},
@@ -131,6 +131,12 @@ constexpr std::array<row, all_refusals> table{{
      "the UMR entry's flags and mask are those of no bind and no invalidation (docs/formats.md, Windows)"},
     {wrong_umr_field, by_window, no_nak,
      "a field of the UMR entry has a value that no bind and no invalidation has (docs/formats.md, Windows)"},
+    {datagram_too_long, by_length, no_nak,
+     "a datagram (UD) holds one path MTU at most (rdma_device::most_path_mtu); send less, or several"},
+    {wrong_source, by_operation, no_nak,
+     "the datagram's GID index names no address of the device, or one of another IP version than the destination"},
+    {wrong_queue_key, by_invalid, no_nak,
+     "the datagram has another Q_Key than the queue pair; set the same at both ends"},
 }};
 
 constexpr bool rows_stand_at_their_numbers()

@@ -83,6 +83,9 @@ constexpr std::array names{
     "window_atomic",
     "wrong_umr_mask",
     "wrong_umr_field",
+    "datagram_too_long",
+    "wrong_source",
+    "wrong_queue_key",
 };
 static_assert(names.size() == core::all_refusals, "each reason has a name, at its number");
 

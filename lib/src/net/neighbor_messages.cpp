@@ -26,17 +26,12 @@ bool is_single_host(const mac_address& mac) noexcept
     return (mac[0] & 1) == 0 && mac != mac_address{};
 }
 
-bool is_multicast(const roce_gid& address) noexcept
-{
-    return address[0] == 0xff;
-}
-
 /// Of IPv4, what is not multicast, reserved, or broadcast; of IPv6, what is not multicast, nor of IPv4.
 bool is_single_host(const roce_gid& address, bool ipv6) noexcept
 {
     if (address == no_address || is_ipv4(address) == ipv6)
         return false;
-    return ipv6 ? !is_multicast(address) : address[12] < 224;
+    return ipv6 ? !is_group(address) : address[12] < 224;
 }
 
 bool is_host_or_nobody(const roce_gid& address, bool ipv6) noexcept
@@ -49,11 +44,6 @@ roce_gid group_of(const roce_gid& address) noexcept
     roce_gid group = solicited_group;
     std::copy(address.end() - 3, address.end(), group.end() - 3);
     return group;
-}
-
-mac_address mac_of_group(const roce_gid& group) noexcept
-{
-    return {0x33, 0x33, group[12], group[13], group[14], group[15]};
 }
 
 template <class Array>
@@ -131,7 +121,7 @@ bool parse_discovery(std::span<const std::uint8_t> icmp, const packet_headers& h
         return false;
     if (!message.asks) {
         message.source = message.target;
-        message.addressee = is_multicast(destination) ? no_address : destination;
+        message.addressee = is_group(destination) ? no_address : destination;
     }
     // Who has no address yet asks the group only.
     const bool nobody_asks_us = message.asks && source == no_address && destination != group_of(message.target);
@@ -195,6 +185,18 @@ std::size_t put_discovery(std::span<std::uint8_t> to, const neighbor_frame& path
 }
 
 } // namespace
+
+bool is_group(const roce_gid& address) noexcept
+{
+    return is_ipv4(address) ? (address[12] & 0xf0) == 0xe0 : address[0] == 0xff;
+}
+
+mac_address mac_of_group(const roce_gid& group) noexcept
+{
+    if (is_ipv4(group))
+        return {0x01, 0x00, 0x5e, static_cast<std::uint8_t>(group[13] & 0x7f), group[14], group[15]};
+    return {0x33, 0x33, group[12], group[13], group[14], group[15]};
+}
 
 bool parse_neighbor(std::span<const std::uint8_t> frame, const packet_headers& headers,
                     neighbor_message& message) noexcept

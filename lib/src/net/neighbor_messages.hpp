@@ -16,6 +16,11 @@ using mac_address = std::array<std::uint8_t, 6>;
 /// The most that build_question() and build_answer() write: Ethernet, two tags, IPv6, ICMPv6 with one option.
 inline constexpr std::size_t most_neighbor_bytes = 14 + most_roce_tags * 4 + 40 + 32;
 
+/// Whether it is a multicast group.
+bool is_group(const roce_gid& address) noexcept;
+/// The MAC of a multicast group (RFC 1112, 6.4; RFC 2464, 7). @pre is_group()
+mac_address mac_of_group(const roce_gid& group) noexcept;
+
 /// A question ("who has `target`?") or an answer ("`target` is at `mac`").
 struct neighbor_message {
     bool asks = false;

@@ -16,6 +16,7 @@ struct roce_connection {
     access rights = remote_rights;        ///< of the peer, at this queue
     std::uint32_t path_mtu = 1024;        ///< a value for which is_path_mtu() is true
     std::uint32_t peer_queue = 0;         ///< 24 bits
+    std::uint32_t queue_key = 0;          ///< of datagrams
     std::uint32_t receive_psn = 0;        ///< of the peer's first request
     std::uint32_t send_psn = 0;           ///< of the first request of this end
     std::uint8_t most_reads_of_peer = 16; ///< READs and atomics that the peer may have in flight

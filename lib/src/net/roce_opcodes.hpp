@@ -140,6 +140,7 @@ constexpr roce_service opcodes_of(rdma_service service) noexcept
     switch (service) {
         case rdma_service::reliable: return roce_service::rc;
         case rdma_service::unreliable: return roce_service::uc;
+        case rdma_service::datagram: return roce_service::ud;
     }
     return roce_service::none;
 }

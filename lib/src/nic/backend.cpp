@@ -33,6 +33,16 @@ ring_end completion_queue::resize(const completion_memory&)
             number()));
 }
 
+void rdma_queue::attach(const net::roce_gid&)
+{
+    throw error(errc::not_supported, fmt::format("weftio: queue_pair {}: its NIC has no multicast groups", number()));
+}
+
+bool rdma_queue::detach(const net::roce_gid&)
+{
+    return false;
+}
+
 std::shared_ptr<rdma_queue> backend::make_rdma_queue(const rdma_rings&, rdma_service)
 {
     refuse_rdma(*this, "rdma_queue");

@@ -86,6 +86,8 @@ class held_rdma_address {
 /// What both ends agreed on. The caller has checked all values.
 struct rdma_connection : net::roce_connection {
     net::roce_path path; ///< the NIC sets `l3` and `source_port`
+    /// Of a queue pair without a connection: the addresses that the entries name by their index.
+    std::vector<rdma_own_address> sources{};
 };
 
 using weftio::rdma_counters;
@@ -111,6 +113,11 @@ class rdma_queue : public send_queue {
     using send_queue::restart;
     /// Gives the queue new rings of the same depths; it is then in INIT. Use it instead of restart().
     virtual void restart(const rdma_rings& rings) = 0;
+    /// From now on, or no longer, datagrams to this multicast group are for this queue pair, too. Attaching twice is
+    /// once.  @return detach(): whether it was attached
+    /// @throws weftio::error errc::not_supported the NIC cannot do this; errc::out_of_memory
+    virtual void attach(const net::roce_gid& group);
+    virtual bool detach(const net::roce_gid& group);
     virtual rdma_counters counters() const = 0;
     /// Describes what the queue pair waits for. The default reports number and state only.
     virtual rdma_dump dump() const

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <random>
 #include <type_traits>
 
@@ -19,11 +20,19 @@ const char* name_of_service(rdma_service service) noexcept
     switch (service) {
         case rdma_service::reliable: return "reliable (RC)";
         case rdma_service::unreliable: return "unreliable (UC)";
+        case rdma_service::datagram: return "datagram (UD)";
     }
     return "unknown";
 }
 
 } // namespace
+
+void require_power(const char* who, const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most)
+{
+    if (!std::has_single_bit(value) || value < least || value > most)
+        throw error(errc::invalid_argument, fmt::format("weftio: {}: {} is {}; it must be a power of two from {} to {}",
+                                                        who, name, value, least, most));
+}
 
 std::uint32_t random_psn()
 {
@@ -42,6 +51,9 @@ pair_attributes::pair_attributes(const char* kind, const local_addresses& at, rd
 {
     require_service(kind, service);
     first_.path_mtu = net::path_mtu_of(at.nic->mtu());
+    if (service == rdma_service::datagram)
+        for (const local_addresses::gid& each : at.gids)
+            first_.sources.push_back(each.own);
     begin_again(random_psn());
 }
 
@@ -101,11 +113,7 @@ void pair_attributes::set_path(const std::string& who, const queue_pair_attribut
                     fmt::format("weftio: {}: peer_address \"{}\" is not a host address; write an IPv4 or IPv6 address "
                                 "without a prefix length",
                                 who, *given.peer_address));
-    if (given.gid_index >= at_.gids.size())
-        throw error(errc::invalid_argument, fmt::format("weftio: {}: gid_index is {}, but its rdma_device has {} "
-                                                        "addresses, counted from 0 (rdma_device::gids)",
-                                                        who, given.gid_index, at_.gids.size()));
-    const local_addresses::gid& ours = at_.gids[given.gid_index];
+    const local_addresses::gid& ours = at_.at(who, given.gid_index);
     local_addresses::require_same_kind(who, ours, *address);
     path.source_mac = ours.own.mac;
     path.source = ours.own.address;
@@ -132,6 +140,7 @@ void pair_attributes::modify(nic::rdma_queue& queue, rdma_state to, const queue_
 
 void pair_attributes::connect(nic::rdma_queue& queue, const rdma_address& peer)
 {
+    require_connected_service(name_of(queue), service_);
     const rdma_peer theirs = peer.peer();
     const rdma_state now = queue.state().state;
     if (now != rdma_state::reset && now != rdma_state::init)
@@ -161,6 +170,7 @@ void pair_attributes::connect(nic::rdma_queue& queue, const rdma_address& peer)
 
 rdma_address pair_attributes::address(std::uint32_t number, std::uint32_t send_psn) const
 {
+    require_connected_service(kind_, service_);
     return to_address({.address = at_.gids.front().text,
                        .queue = number,
                        .first_psn = send_psn,

@@ -15,6 +15,9 @@ namespace weftio::rdma {
 void require_range(std::string_view who, const char* name, std::uint32_t value, std::uint32_t least,
                    std::uint32_t most);
 
+/// The same, for a power of two.
+void require_power(const char* who, const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most);
+
 std::uint32_t random_psn();
 
 /// Threads: as the object of the user.

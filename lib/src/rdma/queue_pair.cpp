@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <utility>
 
 #include "core/process.hpp"
@@ -20,22 +19,14 @@ namespace {
 
 constexpr std::uint32_t most_entries = 32768, least_stride = 16, most_stride = 512, most_user_index = 0xffffff;
 
-void require_power(const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most)
-{
-    if (!std::has_single_bit(value) || value < least || value > most)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair: {} is {}; it must be a power of two from {} to {}", name, value,
-                                least, most));
-}
-
 void check(const queue_pair_options& options)
 {
-    require_power("send_blocks", options.send_blocks, 1, most_entries);
+    rdma::require_power("queue_pair", "send_blocks", options.send_blocks, 1, most_entries);
     const bool has_ring = options.receive_entries != 0 && !options.shared;
     if (has_ring)
-        require_power("receive_entries", options.receive_entries, 1, most_entries);
+        rdma::require_power("queue_pair", "receive_entries", options.receive_entries, 1, most_entries);
     if (has_ring)
-        require_power("receive_stride", options.receive_stride, least_stride, most_stride);
+        rdma::require_power("queue_pair", "receive_stride", options.receive_stride, least_stride, most_stride);
     if (options.user_index > most_user_index)
         throw error(errc::invalid_argument, fmt::format("weftio: queue_pair: user_index is {}; set {} at most",
                                                         options.user_index, most_user_index));
@@ -98,6 +89,22 @@ struct queue_pair::members final : queues::reported_queue {
     nic::send_queue& reports() noexcept override { return *queue; }
     /// The NIC stops using all memory of the queue pair. Reports that it has made before can still be read.
     void leave() noexcept { queue->modify(rdma_state::reset, attributes.first()); }
+    /// The address of a multicast group. @throws weftio::error errc::invalid_argument
+    net::roce_gid group_of(const std::string& text) const
+    {
+        const auto group = rdma::address_of_group(text);
+        if (!group)
+            throw error(errc::invalid_argument,
+                        fmt::format("weftio: queue_pair {}: \"{}\" is not the address of a multicast group; write an "
+                                    "IPv4 address from 224.0.0.0 on, or an IPv6 address that begins with ff",
+                                    queue->number(), text));
+        if (options.service != rdma_service::datagram)
+            throw error(errc::invalid_argument,
+                        fmt::format("weftio: queue_pair {}: its service has no multicast groups; set "
+                                    "rdma_service::datagram",
+                                    queue->number()));
+        return *group;
+    }
 
     const std::shared_ptr<const rdma_device::state> at;
     const device where;
@@ -166,6 +173,18 @@ rdma_address queue_pair::address() const
 void queue_pair::connect(const rdma_address& peer)
 {
     state_->attributes.connect(*state_->queue, peer);
+}
+
+void queue_pair::attach(const std::string& group)
+{
+    state_->queue->attach(state_->group_of(group));
+}
+
+void queue_pair::detach(const std::string& group)
+{
+    if (!state_->queue->detach(state_->group_of(group)))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: it is not attached to the group {}", number(), group));
 }
 
 rdma_state queue_pair::state() const

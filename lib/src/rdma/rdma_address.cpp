@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "net/neighbor_messages.hpp"
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
 #include "rdma/blob.hpp"
@@ -37,7 +38,7 @@ void require_peer(const rdma_peer& peer)
     rdma::require_range("rdma_peer", "queue", peer.queue, first_of_connections, net::psn_mask);
     rdma::require_range("rdma_peer", "first_psn", peer.first_psn, 0, net::psn_mask);
     rdma::require_range("rdma_peer", "most_reads", peer.most_reads, 1, 255);
-    rdma::require_service("rdma_peer", peer.service);
+    rdma::require_connected_service("rdma_peer", peer.service);
     if (!net::is_path_mtu(peer.path_mtu))
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_peer: path_mtu is {}; set 256, 512, 1024, 2048 or 4096", peer.path_mtu));
@@ -101,6 +102,17 @@ rdma_address rdma_address::of_bytes(std::span<const std::uint8_t> bytes)
 
 namespace rdma {
 
+void require_connected_service(std::string_view who, rdma_service service)
+{
+    require_service(who, service);
+    if (service == rdma_service::datagram)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: {}: service is datagram (UD), which has no connection; use a queue_pair, whose "
+                        "entries name their peers",
+                        who));
+}
+
 void require_service(std::string_view who, rdma_service service)
 {
     if (net::opcodes_of(service) == net::roce_service::none)
@@ -146,17 +158,27 @@ bool is_host_address(const std::array<std::uint8_t, 16>& address) noexcept
     return address[0] != 0xff && !(up_to_one && address.back() <= 1);
 }
 
-} // namespace
-
-std::optional<std::array<std::uint8_t, 16>> address_of_host(const std::string& text)
+std::optional<net::roce_gid> address_of(const std::string& text)
 {
-    std::array<std::uint8_t, 16> address{};
+    net::roce_gid address{};
     std::array<std::uint8_t, 4> v4{};
     if (inet_pton(AF_INET, text.c_str(), v4.data()) == 1)
-        address = net::gid_of_ipv4(v4);
-    else if (inet_pton(AF_INET6, text.c_str(), address.data()) != 1)
-        return std::nullopt;
-    return is_host_address(address) ? std::optional(address) : std::nullopt;
+        return net::gid_of_ipv4(v4);
+    return inet_pton(AF_INET6, text.c_str(), address.data()) == 1 ? std::optional(address) : std::nullopt;
+}
+
+} // namespace
+
+std::optional<net::roce_gid> address_of_host(const std::string& text)
+{
+    const auto address = address_of(text);
+    return address && is_host_address(*address) ? address : std::nullopt;
+}
+
+std::optional<net::roce_gid> address_of_group(const std::string& text)
+{
+    const auto address = address_of(text);
+    return address && net::is_group(*address) ? address : std::nullopt;
 }
 
 } // namespace rdma

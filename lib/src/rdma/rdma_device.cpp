@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "net/neighbor_messages.hpp"
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
 #include "weftio/error.hpp"
@@ -74,6 +75,16 @@ void require_turns(const nic::backend& nic, bool application_turns)
                 nic.spec()));
 }
 
+void require_repeated(const rdma_device_options& options, std::size_t addresses)
+{
+    for (const unsigned index : options.repeated_gids)
+        if (index >= addresses++)
+            throw error(errc::invalid_argument,
+                        fmt::format("weftio: rdma_device: repeated_gids has {}, but there are {} addresses before it; "
+                                    "name one of these, counted from 0",
+                                    index, addresses - 1));
+}
+
 } // namespace
 
 rdma_device::rdma_device(const port& port, const rdma_device_options& options)
@@ -87,12 +98,13 @@ rdma_device::rdma_device(const port& port, const rdma_device_options& options)
         all.push_back({.address = parse_address(port, more), .mac = mac, .vlan_tci = tag});
     if (options.link_local)
         all.push_back({.address = link_local_of(mac), .mac = mac, .vlan_tci = tag});
+    require_repeated(options, all.size());
     if (net::path_mtu_of(port.mtu()) == 0)
         throw error(errc::not_supported,
                     fmt::format("weftio: rdma_device: port {} has an MTU of {}, too small for packets with {} bytes of "
                                 "payload; open it with a larger port_options::mtu",
                                 port.spec(), port.mtu(), net::smallest_path_mtu));
-    state_ = core::make_shared_here<state>(detail::internals::share(port), all, options.strict_windows);
+    state_ = core::make_shared_here<state>(detail::internals::share(port), all, options);
 }
 
 const std::string& rdma_device::address() const noexcept
@@ -118,15 +130,40 @@ std::vector<std::string> rdma_device::gids() const
     return all;
 }
 
+std::array<std::uint8_t, 6> rdma_device::mac_of(const std::string& peer, unsigned gid_index) const
+{
+    const state::gid& ours = state_->at("rdma_device", gid_index);
+    const auto group = rdma::address_of_group(peer), host = rdma::address_of_host(peer);
+    if (!group && !host)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: rdma_device: \"{}\" is the address of no host and no multicast group; write "
+                                "an IPv4 or IPv6 address without a prefix length",
+                                peer));
+    state::require_same_kind("rdma_device", ours, group ? *group : *host);
+    return group ? net::mac_of_group(*group) : state_->mac_of("rdma_device", ours, *host);
+}
+
 rdma::local_addresses::local_addresses(std::shared_ptr<nic::backend> of,
-                                       const std::vector<nic::rdma_own_address>& addresses)
+                                       const std::vector<nic::rdma_own_address>& addresses,
+                                       const std::vector<std::uint8_t>& repeated)
     : nic(std::move(of)), gids([&] {
           std::vector<gid> made;
           for (const nic::rdma_own_address& own : addresses)
               made.push_back({own, net::text_of(own.address), nic->add_rdma_address(own)});
+          for (const std::uint8_t index : repeated)
+              made.push_back(gid(made[index]));
           return made;
       }())
 {}
+
+const rdma::local_addresses::gid& rdma::local_addresses::at(std::string_view who, unsigned index) const
+{
+    if (index >= gids.size())
+        throw error(errc::invalid_argument, fmt::format("weftio: {}: gid_index is {}, but its rdma_device has {} "
+                                                        "addresses, counted from 0 (rdma_device::gids)",
+                                                        who, index, gids.size()));
+    return gids[index];
+}
 
 void rdma::local_addresses::require_same_kind(std::string_view who, const gid& ours, const net::roce_gid& peer)
 {
@@ -151,7 +188,9 @@ std::array<std::uint8_t, 6> rdma::local_addresses::mac_of(std::string_view who, 
                                 "peer is up, on this link{}, and has that address, or set its MAC in {}",
                                 who, net::text_of(peer), nic->spec(), ours.text,
                                 ours.own.vlan_tci == nic::no_vlan ? "" : " and in this VLAN",
-                                who.starts_with("queue_pair") ? "queue_pair_attributes::peer_mac" : "rdma_peer::mac"));
+                                who.starts_with("queue_pair") ? "queue_pair_attributes::peer_mac"
+                                : who == "rdma_device"        ? "the entry"
+                                                              : "rdma_peer::mac"));
     return *mac;
 }
 

@@ -18,12 +18,16 @@ struct local_addresses {
     struct gid {
         nic::rdma_own_address own;
         std::string text;
-        std::unique_ptr<nic::held_rdma_address> held; ///< keeps the address claimed at the port
+        std::shared_ptr<nic::held_rdma_address> held; ///< keeps the address claimed at the port
     };
 
     /// @param addresses  at least one
-    local_addresses(std::shared_ptr<nic::backend> of, const std::vector<nic::rdma_own_address>& addresses);
+    /// @param repeated   indices of gids, each of which is listed once more behind it
+    local_addresses(std::shared_ptr<nic::backend> of, const std::vector<nic::rdma_own_address>& addresses,
+                    const std::vector<std::uint8_t>& repeated);
 
+    /// The address at an index. @throws weftio::error errc::invalid_argument
+    const gid& at(std::string_view who, unsigned index) const;
     /// Its first address.
     const nic::rdma_own_address& own() const noexcept { return gids.front().own; }
     /// Resolves the MAC of `peer`, asking from the address `ours`. Blocks 3 s at most.
@@ -40,8 +44,9 @@ struct local_addresses {
 } // namespace rdma
 
 struct rdma_device::state : rdma::local_addresses {
-    state(std::shared_ptr<nic::backend> of, const std::vector<nic::rdma_own_address>& addresses, bool strict)
-        : local_addresses(std::move(of), addresses), strict_windows(strict)
+    state(std::shared_ptr<nic::backend> of, const std::vector<nic::rdma_own_address>& addresses,
+          const rdma_device_options& options)
+        : local_addresses(std::move(of), addresses, options.repeated_gids), strict_windows(options.strict_windows)
     {}
 
     const bool strict_windows; ///< see rdma_device_options

@@ -71,6 +71,7 @@ const char* to_string(rdma_service service) noexcept
     switch (service) {
         case rdma_service::reliable: return "RC";
         case rdma_service::unreliable: return "UC";
+        case rdma_service::datagram: return "UD";
     }
     return "unknown";
 }

@@ -17,10 +17,14 @@ inline constexpr std::uint32_t most_reads_in_flight = 16; ///< limit of READs an
 [[noreturn]] void refuse_rights(std::string_view who, access rights);
 /// @throws weftio::error errc::invalid_argument rdma_service does not have this value. @param who  for the error text
 void require_service(std::string_view who, rdma_service service);
+/// The same, or the service has no connection.
+void require_connected_service(std::string_view who, rdma_service service);
 /// The address of a queue pair, without checks.
 rdma_address to_address(const rdma_peer& peer);
 
 /// Parses an IPv4 or IPv6 address as inet_pton() does. Empty: it is not an address, or not one that a host can have.
 std::optional<std::array<std::uint8_t, 16>> address_of_host(const std::string& text);
+/// The same for an address of a multicast group.
+std::optional<std::array<std::uint8_t, 16>> address_of_group(const std::string& text);
 
 } // namespace weftio::rdma

@@ -32,6 +32,7 @@ void require_rings(const rdma_queue_options& options)
 rdma::pair_attributes attributes_of(const rdma::local_addresses& at, const rdma_queue_options& options)
 {
     require_rings(options);
+    rdma::require_connected_service("rdma_queue", options.service);
     rdma::pair_attributes made("rdma_queue", at, options.service);
     if ((options.rights & net::remote_rights) != options.rights)
         rdma::refuse_rights("rdma_queue", options.rights);

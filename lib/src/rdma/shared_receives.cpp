@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <utility>
 
 #include "core/process.hpp"
 #include "nic/rdma_backend.hpp"
 #include "queues/placed.hpp"
+#include "rdma/pair_attributes.hpp"
 #include "rdma/rdma_device.hpp"
 #include "weftio/error.hpp"
 
@@ -15,18 +15,10 @@ namespace weftio {
 
 namespace {
 
-void require_power(const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most)
-{
-    if (!std::has_single_bit(value) || value < least || value > most)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: shared_receives: {} is {}; it must be a power of two from {} to {}", name,
-                                value, least, most));
-}
-
 const shared_receives_options& checked(const shared_receives_options& options)
 {
-    require_power("entries", options.entries, 2, 32768);
-    require_power("stride", options.stride, 32, 512);
+    rdma::require_power("shared_receives", "entries", options.entries, 2, 32768);
+    rdma::require_power("shared_receives", "stride", options.stride, 32, 512);
     return options;
 }
 

@@ -14,6 +14,7 @@ struct row {
     rdma_state from, to;
     std::uint32_t must, must_of_reliable; ///< RC: both; UC: the first
     std::uint32_t may, may_of_reliable;
+    std::uint32_t must_of_datagram, may_of_datagram;
 
     constexpr transition of(rdma_service service) const noexcept
     {
@@ -23,6 +24,7 @@ struct row {
                         .must = must | must_of_reliable,
                         .may = may | may_of_reliable};
             case rdma_service::unreliable: return {.exists = true, .must = must, .may = may};
+            case rdma_service::datagram: return {.exists = true, .must = must_of_datagram, .may = may_of_datagram};
         }
         return {};
     }
@@ -37,17 +39,20 @@ consteval auto make_ways()
 {
     using enum rdma_state;
     return std::array{
-        row{reset, init, partition_key | rights | port_number, 0, 0, 0},
-        row{init, init, 0, 0, partition_key | rights | port_number, 0},
-        row{init, ready_to_receive, path, most_reads_of_peer | min_rnr_timer, partition_key | rights | other_path, 0},
+        row{reset, init, partition_key | rights | port_number, 0, 0, 0, partition_key | queue_key | port_number, 0},
+        row{init, init, 0, 0, partition_key | rights | port_number, 0, 0, partition_key | queue_key | port_number},
+        row{init, ready_to_receive, path, most_reads_of_peer | min_rnr_timer, partition_key | rights | other_path, 0, 0,
+            partition_key | queue_key},
         row{ready_to_receive, ready_to_send, send_psn, repeats | most_reads, present_state | rights | other,
-            min_rnr_timer},
-        row{ready_to_send, ready_to_send, 0, 0, present_state | rights | other, min_rnr_timer},
-        row{ready_to_send, send_queue_drained, 0, 0, drained_event, 0},
-        row{send_queue_drained, ready_to_send, 0, 0, present_state | rights | other, min_rnr_timer},
+            min_rnr_timer, send_psn, present_state | queue_key},
+        row{ready_to_send, ready_to_send, 0, 0, present_state | rights | other, min_rnr_timer, 0,
+            present_state | queue_key},
+        row{ready_to_send, send_queue_drained, 0, 0, drained_event, 0, 0, drained_event},
+        row{send_queue_drained, ready_to_send, 0, 0, present_state | rights | other, min_rnr_timer, 0,
+            present_state | queue_key},
         row{send_queue_drained, send_queue_drained, 0, 0, partition_key | rights | peer | other,
-            port_number | repeats | most_reads | most_reads_of_peer | min_rnr_timer},
-        row{send_queue_error, ready_to_send, 0, 0, present_state | rights, 0},
+            port_number | repeats | most_reads | most_reads_of_peer | min_rnr_timer, 0, partition_key | queue_key},
+        row{send_queue_error, ready_to_send, 0, 0, present_state | rights, 0, 0, present_state | queue_key},
     };
 }
 constexpr auto ways = make_ways();

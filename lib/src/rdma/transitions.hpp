@@ -17,6 +17,7 @@ enum attribute : std::uint32_t {
     rights = 1u << 3,
     partition_key = 1u << 4,
     port_number = 1u << 5, ///< verbs only
+    queue_key = 1u << 6,
     peer = 1u << 7,
     path_mtu = 1u << 8,
     timeout = 1u << 9,
@@ -54,6 +55,7 @@ constexpr void for_each_attribute(Each&& each)
     each(peer, "peer_address", &from::peer_address, special{});
     each(path_mtu, "path_mtu", &from::path_mtu, special{});
     each(peer_queue, "peer_queue", &from::peer_queue, number{&to::peer_queue, 0xffffff});
+    each(queue_key, "queue_key", &from::queue_key, number{&to::queue_key, UINT32_MAX});
     each(receive_psn, "receive_psn", &from::receive_psn, number{&to::receive_psn, 0xffffff});
     each(send_psn, "send_psn", &from::send_psn, number{&to::send_psn, 0xffffff});
     each(most_reads_of_peer, "most_reads_of_peer", &from::most_reads_of_peer, number{&to::most_reads_of_peer, 16});

@@ -17,6 +17,7 @@ struct receive_completion {
     std::uint32_t bytes = 0;            ///< of the whole message; 0 after an error
     std::uint32_t immediate_or_key = 0; ///< immediate, or the key that was invalidated
     bool solicited = false;
+    std::uint32_t source = 0; ///< of a datagram: weftio_cqe::flags_rqpn_be, in host byte order
 };
 
 enum class taken : std::uint8_t {

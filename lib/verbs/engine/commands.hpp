@@ -47,6 +47,10 @@ void create_srq_extended(context& in, call& what);
 void modify_srq(context& in, call& what);
 void query_srq(context& in, call& what);
 void destroy_srq(context& in, call& what);
+void create_ah(context& in, call& what);
+void destroy_ah(context& in, call& what);
+void attach_mcast(context& in, call& what);
+void detach_mcast(context& in, call& what);
 
 void create_qp(context& in, call& what);
 void create_qp_extended(context& in, call& what);

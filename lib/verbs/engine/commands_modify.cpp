@@ -28,14 +28,6 @@ void require_way(rdma_service service, rdma_state from, rdma_state to, std::uint
     require(rdma::transition_of(service, from, to).takes(mask), EINVAL);
 }
 
-/// Text of a GID in the format of inet_ntop(); IPv4 if the GID is an IPv4-mapped address.
-std::string text_of(const std::uint8_t (&gid)[16])
-{
-    net::roce_gid address{};
-    std::memcpy(address.data(), gid, sizeof gid);
-    return net::text_of(address);
-}
-
 /// The address of a peer from its queue pair number, on a wire in memory, where numbers are unique. @throws failure
 std::string address_on_wire(const node& at, std::uint32_t number)
 {
@@ -97,6 +89,7 @@ queue_pair_attributes attributes_of(const context& in, const ib_uverbs_modify_qp
         set_path(in, asked, with);
     set_if(mask, rdma::path_mtu, with.path_mtu, 128u << (asked.path_mtu & 7));
     set_if(mask, rdma::peer_queue, with.peer_queue, asked.dest_qp_num);
+    set_if(mask, rdma::queue_key, with.queue_key, asked.qkey);
     set_if(mask, rdma::receive_psn, with.receive_psn, asked.rq_psn & 0xffffff);
     set_if(mask, rdma::send_psn, with.send_psn, asked.sq_psn & 0xffffff);
     set_if(mask, rdma::most_reads_of_peer, with.most_reads_of_peer, asked.max_dest_rd_atomic);
@@ -121,6 +114,7 @@ void note(const ib_uverbs_modify_qp& asked, ib_uverbs_modify_qp& known)
     copy(rdma::peer, &ib_uverbs_modify_qp::dest);
     copy(rdma::path_mtu, &ib_uverbs_modify_qp::path_mtu);
     copy(rdma::peer_queue, &ib_uverbs_modify_qp::dest_qp_num);
+    copy(rdma::queue_key, &ib_uverbs_modify_qp::qkey);
     copy(rdma::receive_psn, &ib_uverbs_modify_qp::rq_psn);
     copy(rdma::send_psn, &ib_uverbs_modify_qp::sq_psn);
     copy(rdma::most_reads_of_peer, &ib_uverbs_modify_qp::max_dest_rd_atomic);
@@ -145,6 +139,13 @@ void note_move(pair& moved, const ib_uverbs_modify_qp& asked, rdma_state to, con
 }
 
 } // namespace
+
+std::string text_of(const std::uint8_t (&gid)[16])
+{
+    net::roce_gid address{};
+    std::memcpy(address.data(), gid, sizeof gid);
+    return net::text_of(address);
+}
 
 rdma_state state_of(std::uint8_t code)
 {

@@ -17,7 +17,7 @@ rdma_service service_of(std::uint8_t type)
     switch (type) {
         case 2: return rdma_service::reliable;
         case 3: return rdma_service::unreliable;
-        case 4: throw unsupported{"the device has no UD"};
+        case 4: return rdma_service::datagram;
         case 8: throw unsupported{"the device has no raw packets"};
         case 9:
         case 10: throw unsupported{"the device has no XRC"};
@@ -160,6 +160,7 @@ void query_qp(context& in, call& what)
     says.rq_psn = now.expected_psn;
     says.sq_psn = now.next_psn;
     says.dest_qp_num = known.set.dest_qp_num;
+    says.qkey = known.set.qkey;
     says.qp_access_flags = known.set.qp_access_flags & peer_rights;
     says.pkey_index = known.set.pkey_index;
     says.qp_state = says.cur_qp_state = code_of(now.state);
@@ -180,6 +181,7 @@ void destroy_qp(context& in, call& what)
 {
     const std::uint32_t handle = what.request<ib_uverbs_destroy_qp>().qp_handle;
     const std::shared_ptr<pair> ended = in.pairs.find(handle, in.why_missing(handle));
+    require(ended->groups.empty(), EBUSY);
     poll_events(in, *ended);
     in.pairs.remove(handle);
     ended->queue.reset();

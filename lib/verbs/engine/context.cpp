@@ -118,7 +118,8 @@ void context::forget_channel(std::uint32_t number, const std::weak_ptr<channel>&
 int context::why_missing(std::uint32_t handle) const
 {
     return domains.try_find(handle) || regions.try_find(handle) || windows.try_find(handle) ||
-                   completion_queues.try_find(handle) || shared_queues.try_find(handle) || pairs.try_find(handle)
+                   completion_queues.try_find(handle) || shared_queues.try_find(handle) || pairs.try_find(handle) ||
+                   addresses.try_find(handle)
                ? EINVAL
                : ENOENT;
 }

@@ -68,6 +68,7 @@ class context {
     table<completions> completion_queues;
     table<shared> shared_queues;
     table<pair> pairs;
+    table<address> addresses;
     std::uint32_t next_handle() noexcept { return ++last_handle_; }
     /// The errno for a missing handle, as in the kernel: EINVAL if an object of another kind has it, else ENOENT.
     int why_missing(std::uint32_t handle) const;

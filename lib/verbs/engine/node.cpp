@@ -17,13 +17,15 @@ namespace {
 
 // Limits of the software NIC, in verbs' terms.
 constexpr std::uint32_t most_pairs = 16384, most_blocks = 32768, most_completions = (1u << 22) - 1,
-                        most_regions = 1u << 24, most_segments = 30, most_reads = 16;
+                        most_groups = 1u << 16, most_members = 240, most_regions = 1u << 24, most_segments = 30,
+                        most_reads = 16;
 
 // Values of verbs that the kernel's user headers do not define.
 constexpr std::uint8_t port_active = 4, link_up = 5, link_ethernet = 2, width_4x = 2, speed_25_gb = 32;
 constexpr std::uint32_t atomic_within_device = 1;
 constexpr std::uint32_t ip_based_gids = 1u << 26;
 constexpr std::uint32_t longest_message = 1u << 31;
+constexpr std::uint32_t length_of_gid_table = 16; // entries behind the device's addresses are empty
 
 std::uint8_t code_of_mtu(std::uint32_t bytes) noexcept
 {
@@ -91,6 +93,10 @@ ib_uverbs_query_device_resp describe_device(const node& of) noexcept
     says.max_mr = most_regions;
     says.max_mw = most_regions;
     says.max_pd = most_regions;
+    says.max_ah = most_regions;
+    says.max_mcast_grp = most_groups;
+    says.max_mcast_qp_attach = most_members;
+    says.max_total_mcast_qp_attach = most_groups * most_members;
     says.max_qp_rd_atom = most_reads;
     says.max_qp_init_rd_atom = most_reads;
     says.max_res_rd_atom = most_reads * most_pairs;
@@ -106,7 +112,7 @@ ib_uverbs_query_port_resp describe_port(const node& of)
     ib_uverbs_query_port_resp says{};
     says.port_cap_flags = ip_based_gids;
     says.max_msg_sz = longest_message;
-    says.gid_tbl_len = static_cast<std::uint32_t>(of.rdma.gids().size());
+    says.gid_tbl_len = length_of_gid_table;
     says.pkey_tbl_len = 1;
     says.state = of.port.link_up() ? port_active : 1;
     says.max_mtu = code_of_mtu(4096);
@@ -152,6 +158,8 @@ device_description describe_files(const node& of, unsigned number)
     says.mac = of.port.mac();
     for (const std::string& address : of.rdma.gids())
         says.gids.push_back({.gid = long_form(address), .interface = interface_of(of.port.spec())});
+    while (says.gids.size() < length_of_gid_table)
+        says.gids.push_back({.gid = long_form("::"), .type = {}, .interface = {}});
     return says;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <rdma/ib_user_verbs.h>
@@ -128,8 +129,14 @@ struct pair {
     std::uint32_t async = 0;       ///< asynchronous events sent
     /// In RTR before the peer's first packet: rdma_counters::requests when RTR was entered.
     std::optional<std::uint64_t> first_request{};
-    bool tells_drained = false; ///< the program requests SQ_DRAINED
-    bool last_taken = false;    ///< QP_LAST_WQE_REACHED was sent since RESET
+    bool tells_drained = false;     ///< the program requests SQ_DRAINED
+    bool last_taken = false;        ///< QP_LAST_WQE_REACHED was sent since RESET
+    std::set<std::string> groups{}; ///< multicast groups that it is attached to
+};
+
+/// What an entry names by an address handle stands in the entry, so this only has a handle.
+struct address {
+    use<domain> in;
 };
 
 /// Objects of one kind by handle.

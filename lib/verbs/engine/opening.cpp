@@ -103,6 +103,7 @@ void open_all(const settings& wanted, const weftio_verbs_host& host, watcher& ev
         addresses.strict_windows = false; // as the device that programs take it for
         addresses.address = each == 0 && !wanted.address.empty() ? wanted.address : address_for(opened.mac());
         addresses.link_local = true;
+        addresses.repeated_gids = {0, 0}; // a ConnectX has IPv4 at index 3, which guides for programs name
         rdma_device rdma(opened, addresses);
         nodes.push_back({opened, rdma, device::open("cpu"), events, wanted.doorbell_bytes, wire_of(wanted.port)});
     }

@@ -51,10 +51,6 @@ unsupported refusal_of(const call& what) noexcept
     if (what.extended())
         return extended_refusal_of(what.command());
     switch (what.command()) {
-        case IB_USER_VERBS_CMD_CREATE_AH:
-        case IB_USER_VERBS_CMD_DESTROY_AH: return {"the device has no address handles, because it has no UD"};
-        case IB_USER_VERBS_CMD_ATTACH_MCAST:
-        case IB_USER_VERBS_CMD_DETACH_MCAST: return {"the device has no multicast, because it has no UD"};
         case IB_USER_VERBS_CMD_CREATE_SRQ:
         case IB_USER_VERBS_CMD_MODIFY_SRQ:
         case IB_USER_VERBS_CMD_QUERY_SRQ:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "weftio/rdma_state.hpp"
 
@@ -18,6 +19,9 @@ inline constexpr std::uint32_t peer_rights = 0xe;
 
 /// Limits of a shared receive queue: entries that can be posted, and segments of one.
 inline constexpr std::uint32_t most_shared_receives = 32767, most_shared_segments = 31;
+
+/// Text of a GID in the format of inet_ntop(); IPv4 if the GID is an IPv4-mapped address.
+std::string text_of(const std::uint8_t (&gid)[16]);
 
 /// @throws failure EINVAL
 rdma_state state_of(std::uint8_t code);

@@ -98,8 +98,8 @@ answer by_local_piece(const question& asked, std::uint32_t opcode)
     const keys::queue_keys keys(asked.keys, asked.domain);
     nic::soft::entry_control control;
     roce::message message;
-    const refusal why =
-        nic::soft::read_message({.words = entry.words.data(), .depth = 1}, 0, 1, keys, control, message);
+    const refusal why = nic::soft::read_message({.words = entry.words.data(), .depth = 1}, 0, 1, rdma_service::reliable,
+                                                keys, control, message);
     std::byte* at = nullptr;
     if (why == refusal::none) {
         EXPECT_EQ(find(nic::soft::piece_of(pointer_to(asked)), keys, access::none, at), refusal::none);

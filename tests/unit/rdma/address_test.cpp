@@ -100,7 +100,7 @@ TEST_F(RdmaBlobs, OfAQueueThatNoLibraryMakesAreRefused)
         const error thrown = error_of([&] { ends.queue(1).connect(rdma::to_address(peer)); });
         EXPECT_THAT(thrown.what(), HasSubstr("no queue pair of this library has these values"));
     };
-    refused([](rdma_peer& peer) { peer.service = static_cast<rdma_service>(2); });
+    refused([](rdma_peer& peer) { peer.service = static_cast<rdma_service>(3); });
     refused([](rdma_peer& peer) { peer.path_mtu = 1000; });
     refused([](rdma_peer& peer) { peer.path_mtu = 8192; });
     refused([](rdma_peer& peer) { peer.most_reads = 0; });

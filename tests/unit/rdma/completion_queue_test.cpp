@@ -448,7 +448,7 @@ TEST(CompletionQueue, HasQueuePairsThatRefuseOptionsWithASentence)
     const verbs_ends ends;
     const memory bytes = ends.cpu.allocate(1024, memory_kind::cpu_device);
     const std::vector<wrong_option<queue_pair_options>> all{
-        {"service", {.service = static_cast<rdma_service>(2)}},
+        {"service", {.service = static_cast<rdma_service>(3)}},
         {"send_blocks", {.send_blocks = 0}},
         {"send_blocks", {.send_blocks = 65536}},
         {"send_blocks", {.send_blocks = 24}},

@@ -144,8 +144,8 @@ TEST(RdmaPeers, ThatNobodyCanBeAreRefused)
     EXPECT_THAT(refused([](rdma_peer& peer) { peer.first_psn = 1u << 24; }), HasSubstr("first_psn is 16777216"));
     EXPECT_THAT(refused([](rdma_peer& peer) { peer.most_reads = 0; }), HasSubstr("most_reads is 0"));
     EXPECT_THAT(refused([](rdma_peer& peer) { peer.path_mtu = 1500; }), HasSubstr("path_mtu is 1500"));
-    EXPECT_THAT(refused([](rdma_peer& peer) { peer.service = static_cast<rdma_service>(2); }),
-                HasSubstr("service is 2"));
+    EXPECT_THAT(refused([](rdma_peer& peer) { peer.service = static_cast<rdma_service>(3); }),
+                HasSubstr("service is 3"));
     EXPECT_THAT(refused([](rdma_peer& peer) { peer.mac = std::array<std::uint8_t, 6>{1, 2, 3, 4, 5, 6}; }),
                 HasSubstr("mac is 01:02:03:04:05:06"));
     EXPECT_THAT(refused([](rdma_peer& peer) { peer.mac.emplace(); }), HasSubstr("mac is 00:00:00:00:00:00"));

@@ -377,7 +377,9 @@ TEST(RdmaQueueOptions, ThatNoQueueHasAreRefusedWithTheirValue)
     EXPECT_THAT(refused({.rnr_retry = 8}), HasSubstr("rnr_retry is 8"));
     EXPECT_THAT(refused({.min_rnr_timer = 32}), HasSubstr("min_rnr_timer is 32"));
     EXPECT_THAT(refused({.hop_limit = 0}), HasSubstr("hop_limit is 0"));
-    EXPECT_THAT(refused({.service = static_cast<rdma_service>(2)}), HasSubstr("service is 2"));
+    EXPECT_THAT(refused({.service = static_cast<rdma_service>(3)}), HasSubstr("service is 3"));
+    EXPECT_THAT(refused({.service = rdma_service::datagram}),
+                HasSubstr("service is datagram (UD), which has no connection; use a queue_pair"));
 }
 
 TEST(RdmaQueueOptions, ThatDifferAtBothEndsAreRefusedWhenTheyConnect)

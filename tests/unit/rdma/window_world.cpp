@@ -125,7 +125,7 @@ void window_world::change_region()
             regions_[number]->replace(lent_, options);
         else
             regions_[number]->rereg(options, at, bytes);
-    } catch (const error& why) {
+    } catch (const weftio::error& why) {
         refused = why.code() == errc::in_use;
     }
     EXPECT_EQ(refused, bound != 0);
@@ -141,7 +141,7 @@ void window_world::close_region(unsigned number)
     bool refused = false;
     try {
         regions_[number]->close();
-    } catch (const error& why) {
+    } catch (const weftio::error& why) {
         refused = why.code() == errc::in_use;
     }
     EXPECT_EQ(refused, bound != 0);

@@ -41,6 +41,10 @@
 /** Fence mode, bits 7:5 of fm_ce_se, from this value on: waits for the READs and atomics before the entry. */
 #define WEFTIO_FENCE 0x40u
 
+#define WEFTIO_MULTICAST_QUEUE 0xffffffu     /**< queue number of datagrams to a multicast group */
+#define WEFTIO_QUEUE_KEY_OWN 0x80000000u     /**< bit of a Q_Key in an entry: the queue pair's own is sent */
+#define WEFTIO_DATAGRAM_EXTENDED 0x80000000u /**< in queue_be of every datagram segment */
+
 #define WEFTIO_ETH_L4_CHECKSUM 0x80u /**< cs_flags: compute the UDP or TCP checksum */
 #define WEFTIO_ETH_L3_CHECKSUM 0x40u /**< cs_flags: compute the IPv4 header checksum */
 
@@ -85,6 +89,22 @@ struct weftio_wqe_remote_segment {
     weftio_u64 address_be;
     weftio_u32 rkey_be;
     weftio_u32 reserved;
+};
+
+/** Second to fourth segment of a SEND of a UD queue pair: who gets the datagram. */
+struct weftio_wqe_datagram_segment {
+    weftio_u32 queue_key_be; /**< Q_Key; one with bit 31: that of the sending queue pair */
+    weftio_u32 reserved;
+    weftio_u32 queue_be; /**< [23:0] number of the peer's queue pair, or WEFTIO_MULTICAST_QUEUE; bit 31 is set */
+    weftio_u8 rate_sl;
+    weftio_u8 path;
+    weftio_u16 source_port_be; /**< UDP; 0: the NIC chooses */
+    weftio_u32 reserved16;
+    weftio_u8 mac[6]; /**< rdma_device::mac_of() */
+    weftio_u8 traffic_class;
+    weftio_u8 hop_limit;
+    weftio_u32 gid_flow_be; /**< [27:20] index of our address in rdma_device::gids(), [19:0] flow label */
+    weftio_u8 gid[16];      /**< of the peer or of a multicast group: IPv6, or ::ffff:a.b.c.d */
 };
 
 /** Third segment of an atomic: the word at the peer is 8 bytes. */
@@ -166,6 +186,7 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_ethernet_segment) == 16, "a segmen
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_data_segment) == 16, "a segment is 16 bytes");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_remote_segment) == 16, "a segment is 16 bytes");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_atomic_segment) == 16, "a segment is 16 bytes");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_datagram_segment) == 48, "three segments");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_wait_segment) == 32, "two segments");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_umr_segment) == 48, "three segments");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_mkey_segment) == 64, "four segments");

@@ -89,6 +89,18 @@ void soft_rdma_queue::modify(rdma_state to, const rdma_connection& how)
     between_all_turns([&] { unit().modify(number_, to, how, rings); });
 }
 
+void soft_rdma_queue::attach(const net::roce_gid& group)
+{
+    between_all_turns([&] { unit().attach(number_, group); });
+}
+
+bool soft_rdma_queue::detach(const net::roce_gid& group)
+{
+    bool had_joined = false;
+    between_all_turns([&] { had_joined = unit().detach(number_, group); });
+    return had_joined;
+}
+
 rdma_queue::standing soft_rdma_queue::state() const
 {
     standing now;

@@ -12,7 +12,7 @@ namespace weftio::nic::soft {
 
 /// It stays at one engine. With a completion queue, that is the first engine, as it is for all completion queues of the
 /// port; else it is the one that had the fewest queue pairs.
-class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, queue_pair> {
+class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, any_pair> {
  public:
     /// @pre the port can send
     /// @throws weftio::error errc::out_of_memory
@@ -26,6 +26,8 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, qu
     void modify(rdma_state to, const rdma_connection& how) override;
     standing state() const override;
     void restart(const rdma_rings& rings) override;
+    void attach(const net::roce_gid& group) override;
+    bool detach(const net::roce_gid& group) override;
     rdma_counters counters() const override;
     rdma_dump dump() const override;
     std::vector<std::uint8_t> trace(const std::string& comment) const override;

@@ -171,7 +171,7 @@ void fill_rdma(soft_port& port, telemetry_page& page)
 {
     for (unsigned engine = 0; engine != port.engine_count(); ++engine)
         port.engine(engine).between_turns([&] {
-            port.rdma(engine).for_each([&](std::uint32_t number, const queue_pair& queue) {
+            port.rdma(engine).for_each([&](std::uint32_t number, const any_pair& queue) {
                 page.row(number, [&](rte_tel_data* inner) {
                     const rdma_counters count = queue.counters();
                     for (const auto& each : rdma_values)

@@ -80,7 +80,7 @@ bool fill_rdma_dump(soft_port& port, std::uint64_t number, rte_tel_data* dict)
     bool found = false;
     port.engines().between_all_turns([&] {
         for (unsigned engine = 0; engine != port.engine_count() && number <= UINT32_MAX; ++engine)
-            if (queue_pair* const queue = port.rdma(engine).find(static_cast<std::uint32_t>(number))) {
+            if (any_pair* const queue = port.rdma(engine).find(static_cast<std::uint32_t>(number))) {
                 found = true;
                 dump = queue->dump();
                 dump.engine = engine;

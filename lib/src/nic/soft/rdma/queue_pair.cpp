@@ -10,9 +10,6 @@ namespace weftio::nic::soft {
 
 namespace {
 
-/// The doorbell record of a queue pair in RESET: it never commits anything.
-constexpr std::uint32_t record_of_nobody = 0;
-
 void add_requester(rdma_counters& to, const roce::requester& from) noexcept
 {
     to.packets += from.packets.value();
@@ -59,9 +56,7 @@ void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t q
 }
 
 queue_pair::queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_commons& commons)
-    : service_(service), as_{keys::window_user::next_number(), rings.send.domain},
-      sends_(rings.send, keys, as_, rings.strict_windows, commons.rounds), memory_(keys, as_),
-      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), commons_(commons)
+    : any_pair(rings, service, keys, commons), memory_(keys, as_)
 {
     if (sends_.completes_each())
         rest(rings);
@@ -100,15 +95,6 @@ void queue_pair::modify(rdma_state to, const rdma_connection& how, const pair_ri
     state_ = to;
 }
 
-/// RESET: the rings keep their addresses, but nothing reads them.
-void queue_pair::rest(const pair_rings& rings)
-{
-    pair_rings resting = rings;
-    resting.send.dbrec = resting.receive.dbrec = &record_of_nobody;
-    restart(resting);
-    state_ = rdma_state::reset;
-}
-
 /// To RTS: from RTR, or back from SQD or SQE. PSNs continue after the last one sent.
 void queue_pair::allow_sending(const rdma_connection& how)
 {
@@ -128,11 +114,6 @@ void queue_pair::allow_sending(const rdma_connection& how)
     }
     requester.emplace(service_, next, sends_, commons_.work, sends_.next());
     sends_.mend();
-}
-
-rdma_state queue_pair::state() const noexcept
-{
-    return failed() && state_ != rdma_state::send_queue_error ? rdma_state::error : state_;
 }
 
 bool queue_pair::draining() const noexcept
@@ -280,12 +261,6 @@ unsigned queue_pair::request(roce::packet_sink& sink, roce::allowance most)
     return copied + sent;
 }
 
-/// Whether a completion queue of its own has overrun.
-bool queue_pair::has_overrun() const noexcept
-{
-    return sends_.completes_each() && state_ != rdma_state::reset && (sends_.overran() || receives_.overran());
-}
-
 /// Whether entries are in flight and none can continue before an answer comes or a timeout expires. @pre a turn has
 /// moved nothing
 bool queue_pair::waits_for_peer() const noexcept
@@ -300,14 +275,6 @@ std::uint64_t queue_pair::deadline_ns() const noexcept
     if (deferred_)
         return UINT64_MAX;
     return only_waits() ? connection_->requester->deadline_ns() : 0;
-}
-
-/// Completes the failed entry first, because it is the reason for the flushed ones.
-void queue_pair::flush_both()
-{
-    sends_.flush_unread();
-    sends_.collect();
-    receives_.flush();
 }
 
 /// If requester, responder or a doorbell record has failed, stops requester and responder. Later entries are flushed.
@@ -348,11 +315,7 @@ void queue_pair::report_responder_failure() noexcept
         refused.reason = refusal::wrong_doorbell;
     else if (!connection_->responder.failed() || refused.reason == refusal::none)
         return;
-    failures_.put({.request = refused,
-                   .entry = receives_.failed_entry(),
-                   .reason = receives_.failure(),
-                   .time_ns = core::utc_now_ns()});
-    sends_.report(refusal::refused_peer);
+    report_failed_receive(refused);
 }
 
 bool queue_pair::idle() const noexcept
@@ -389,13 +352,6 @@ void queue_pair::stop()
     sends_.collect();
 }
 
-void queue_pair::stop_silently()
-{
-    sends_.be_silent();
-    receives_.be_silent();
-    stop();
-}
-
 void queue_pair::restart(const pair_rings& rings)
 {
     before_ = counters();
@@ -403,25 +359,13 @@ void queue_pair::restart(const pair_rings& rings)
     partner_ = nullptr;
     recall();
     waited_ = 0;
-    state_ = rdma_state::init;
-    sends_.begin_again_at_zero(rings.send);
-    receives_.restart(rings.receive);
+    restart_rings(rings);
 }
 
 rdma_counters queue_pair::counters() const noexcept
 {
     rdma_counters all = before_;
-    all.enqueued = sends_.enqueued.value();
-    all.done = sends_.done.value();
-    all.done_bytes = sends_.done_bytes.value();
-    all.skipped = sends_.skipped.value();
-    all.failed = sends_.failed_entries.value();
-    all.flushed = sends_.flushed.value();
-    all.lost_events = sends_.events().lost.value() + failures_.lost.value();
-    all.received = receives_.received.value();
-    all.filled = receives_.filled.value();
-    all.receive_failed = receives_.failed.value();
-    all.receive_flushed = receives_.flushed.value();
+    count_rings(all);
     if (connection_) {
         if (connection_->requester)
             add_requester(all, *connection_->requester);

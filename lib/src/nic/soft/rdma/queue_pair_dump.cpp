@@ -1,6 +1,4 @@
 // The state of a queue pair, for diagnosis.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/clock.hpp"
@@ -11,14 +9,7 @@ namespace weftio::nic::soft {
 rdma_dump queue_pair::dump()
 {
     rdma_dump all;
-    all.number = number();
-    all.state = state();
-    all.service = service_;
-    all.turns = turns.value();
-    all.committed = sends_.committed();
-    all.begun = sends_.next();
-    all.completed = sends_.completed();
-    all.receives_posted = receives_.waiting();
+    dump_rings(all);
     if (connection_) {
         dump_connection(all);
         all.expected_psn = connection_->responder.expected_psn();
@@ -27,8 +18,6 @@ rdma_dump queue_pair::dump()
         if (connection_->requester)
             dump_requests(all);
     }
-    refused_by_.for_each([&](refusal reason, std::uint64_t count) { all.refused_by.push_back({reason, count}); });
-    dump_error(all);
     return all;
 }
 
@@ -72,21 +61,6 @@ void queue_pair::dump_requests(rdma_dump& into)
                                 .bytes = each.bytes,
                                 .first_psn = each.first_psn,
                                 .packets = each.packets});
-    }
-}
-
-/// The later of the last failed entry and the last refused request.
-void queue_pair::dump_error(rdma_dump& into) const
-{
-    const send_event& sent = sends_.events().last_failure();
-    if (sent.reason != refusal::none) {
-        into.last_error = fmt::format("entry at position {} failed: {}", sent.position, words_of(sent));
-        into.last_error_ns = sent.time_ns;
-    }
-    const responder_failure* const refused = failures_.last();
-    if (refused != nullptr && refused->time_ns >= into.last_error_ns) {
-        into.last_error = explain(*refused);
-        into.last_error_ns = refused->time_ns;
     }
 }
 

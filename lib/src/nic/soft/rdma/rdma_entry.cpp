@@ -148,8 +148,27 @@ refusal find(const local_piece& piece, const keys::queue_keys& keys, access need
     return keys.resolve_for_cpu(piece.key, piece.address, piece.bytes, needed, at);
 }
 
-refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t available, const keys::queue_keys& keys,
-                     entry_control& control, roce::message& out) noexcept
+namespace {
+
+/// Whether the service has this operation. That UC has no READs and atomics is checked by the requester.
+bool has_operation(rdma_service service, const roce::message& asked) noexcept
+{
+    return service != rdma_service::datagram || asked.opcode == WEFTIO_OPCODE_NOP ||
+           asked.opcode == WEFTIO_OPCODE_SEND || asked.opcode == WEFTIO_OPCODE_SEND_IMMEDIATE;
+}
+
+std::uint8_t first_data_of(rdma_service service, const roce::message& asked, bool atomic) noexcept
+{
+    constexpr std::uint8_t behind_datagram_segment = 4;
+    if (asked.operation == net::roce_operation::send)
+        return service == rdma_service::datagram ? behind_datagram_segment : 1;
+    return atomic ? 3 : 2;
+}
+
+} // namespace
+
+refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t available, rdma_service service,
+                     const keys::queue_keys& keys, entry_control& control, roce::message& out) noexcept
 {
     using words = std::array<std::uint32_t, entry::words_per_segment>;
     const auto first = ring_segments(ring, index, 1).load<words>(0);
@@ -160,6 +179,8 @@ refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t 
         return read;
     if (!read_opcode(control.opcode, out))
         return refusal::unknown_opcode;
+    if (!has_operation(service, out))
+        return refusal::unreliable;
     const std::uint32_t flags = first[2] >> 24;
     out.solicited = (flags & WEFTIO_SOLICITED) != 0;
     out.fence = flags >= WEFTIO_FENCE;
@@ -168,7 +189,7 @@ refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t 
     if (out.is_local())
         return refusal::none;
     const bool atomic = out.wants_result() && out.operation != net::roce_operation::read_request;
-    out.first_data = out.operation == net::roce_operation::send ? 1 : atomic ? 3 : 2;
+    out.first_data = first_data_of(service, out, atomic);
     if (out.segments < out.first_data)
         return refusal::wrong_size;
     const ring_segments entry(ring, index, out.segments);

@@ -115,8 +115,9 @@ refusal scatter(Segments to, const keys::queue_keys& keys, std::uint32_t offset,
 /// Decodes the entry at `index`, which has at most `available` blocks, and checks all its memory. Reads the parts other
 /// than data segments once. Does not set the field `more`.
 /// @return why the entry cannot be executed, or none; `blocks` and `control` are right even then
-refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t available, const keys::queue_keys& keys,
-                     entry_control& control, roce::message& out) noexcept;
+/// @param service  of the queue pair: with datagram, SENDs have a datagram segment, which is not read
+refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t available, rdma_service service,
+                     const keys::queue_keys& keys, entry_control& control, roce::message& out) noexcept;
 
 /// What a UMR entry asks of a window.
 struct window_entry {

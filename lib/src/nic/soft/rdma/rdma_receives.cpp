@@ -89,6 +89,7 @@ void rdma_receives::publish(const roce::receive_completion& completion, std::uin
                                   .index = current_.index,
                                   .bytes = completion.bytes,
                                   .immediate_or_key = completion.immediate_or_key,
+                                  .source = completion.source,
                                   .solicited = completion.solicited && good,
                                   .reason = completion.result,
                                   .time_ns = now_ns};

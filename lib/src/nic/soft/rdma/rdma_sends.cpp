@@ -22,7 +22,7 @@ bool rdma_sends::read(std::uint32_t index, roce::message& out)
     if (index == submitted_)
         return false;
     entry_control control;
-    out.refused = read_message(ring_.entries, index, submitted_ - index, keys_, control, out);
+    out.refused = read_message(ring_.entries, index, submitted_ - index, service_, keys_, control, out);
     executed(index) = {.blocks = out.blocks,
                        .event = control.event,
                        .counts = out.opcode != WEFTIO_OPCODE_NOP,

@@ -24,13 +24,14 @@ std::string words_of(const send_event& failure);
 /// In entries, once the queue is idle: enqueued = done + skipped + failed_entries + flushed.
 class rdma_sends final : public work_ring, public roce::send_entries {
  public:
-    /// @param keys       of the NIC; must outlive this
-    /// @param as      who binds windows
-    /// @param rounds  of the port; must outlive this
-    rdma_sends(const tx_ring& ring, const keys::nic_keys& keys, const keys::window_user& as, bool strict_windows,
-               turn_rounds& rounds)
-        : work_ring(ring), nic_(keys), keys_(keys, ring.domain), as_(as), strict_windows_(strict_windows),
-          rounds_(rounds), ended_(ring.entries.depth)
+    /// @param service  with datagram, entries have a datagram segment
+    /// @param keys     of the NIC; must outlive this
+    /// @param as       who binds windows
+    /// @param rounds   of the port; must outlive this
+    rdma_sends(const tx_ring& ring, rdma_service service, const keys::nic_keys& keys, const keys::window_user& as,
+               bool strict_windows, turn_rounds& rounds)
+        : work_ring(ring), service_(service), nic_(keys), keys_(keys, ring.domain), as_(as),
+          strict_windows_(strict_windows), rounds_(rounds), ended_(ring.entries.depth)
     {}
 
     bool read(std::uint32_t index, roce::message& out) override;
@@ -77,6 +78,7 @@ class rdma_sends final : public work_ring, public roce::send_entries {
     named_bytes refused_memory(const roce::message& failed, refusal reason) const noexcept;
     bool more_behind(std::uint32_t index) const noexcept;
 
+    const rdma_service service_;
     const keys::nic_keys& nic_;
     const keys::queue_keys keys_;
     const keys::window_user as_;

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "nic/soft/rdma/datagram_pair.hpp"
+
 namespace weftio::nic::soft {
 
 rdma_unit::rdma_unit(const dpdk::port_queue& port_queue, const keys::nic_keys& keys, receiver& receiver,
@@ -44,7 +46,7 @@ unsigned rdma_unit::turn(const turn_budget& budget)
 /// leave room for the others.
 void rdma_unit::share_packets() noexcept
 {
-    share_ = commons_.sender.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
+    share_ = commons_.sender.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, any_pair::packets_of_a_turn);
 }
 
 void rdma_unit::trace_packets()
@@ -60,7 +62,7 @@ void rdma_unit::trace_packets()
 /// For queue pairs that have failed in this turn. Their NAKs have been sent, so the trace contains them.
 void rdma_unit::write_traces_of_failures()
 {
-    for_each([this](std::uint32_t number, queue_pair& queue) {
+    for_each([this](std::uint32_t number, any_pair& queue) {
         if (queue.take_failure())
             write_trace_of_failure(*trace_, folder_, number, queue.dump().last_error);
     });
@@ -80,7 +82,11 @@ std::uint32_t rdma_unit::add(pair_rings rings, rdma_service service)
     commons_.queues.reserve(number, rings.send); // first, because it may throw
     commons_.shares.reserve(commons_.queues.queues());
     rings.send.entries.queue = number;
-    auto made = std::make_unique<queue_pair>(rings, service, keys_, commons_);
+    std::unique_ptr<any_pair> made;
+    if (service == rdma_service::datagram)
+        made = std::make_unique<datagram_pair>(rings, keys_, commons_, directory_);
+    else
+        made = std::make_unique<queue_pair>(rings, service, keys_, commons_);
     directory_.put(number, {.receiver = made.get(), .home = &arrivals_});
     commons_.queues.put(number, std::move(made));
     return number;
@@ -107,14 +113,26 @@ void rdma_unit::remove(std::uint32_t number) noexcept
     directory_.erase(number);
 }
 
+void rdma_unit::attach(std::uint32_t number, const net::roce_gid& group)
+{
+    directory_.join(net::header_address_of(group), number);
+}
+
+bool rdma_unit::detach(std::uint32_t number, const net::roce_gid& group) noexcept
+{
+    return directory_.leave(net::header_address_of(group), number);
+}
+
 void rdma_unit::set_ways_to_peers() noexcept
 {
-    for_each([this](std::uint32_t, queue_pair& queue) {
-        if (!queue.connected())
+    for_each([this](std::uint32_t, any_pair& each) {
+        auto* const queue = dynamic_cast<queue_pair*>(&each);
+        if (queue == nullptr || !queue->connected())
             return;
-        const bool ours = directory_.is_ours({.address = net::header_address_of(queue.peer()), .vlan = queue.vlan()});
-        queue_pair* const partner = ours && !by_packet_ && !trace_ ? find(queue.peer_number()) : nullptr;
-        queue.set_way_to_peer(ours, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
+        const bool ours = directory_.is_ours({.address = net::header_address_of(queue->peer()), .vlan = queue->vlan()});
+        auto* const partner =
+            ours && !by_packet_ && !trace_ ? dynamic_cast<queue_pair*>(find(queue->peer_number())) : nullptr;
+        queue->set_way_to_peer(ours, partner != nullptr && partner->is_partner_of(*queue) ? partner : nullptr);
     });
 }
 

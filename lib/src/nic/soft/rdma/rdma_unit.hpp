@@ -38,9 +38,12 @@ class rdma_unit final : public unit {
     /// See nic::rdma_queue. @param rings  the present ones
     void modify(std::uint32_t number, rdma_state to, const rdma_connection& how, const pair_rings& rings);
     void remove(std::uint32_t number) noexcept;
-    queue_pair* find(std::uint32_t number) const noexcept
+    /// See nic::rdma_queue.
+    void attach(std::uint32_t number, const net::roce_gid& group);
+    bool detach(std::uint32_t number, const net::roce_gid& group) noexcept;
+    any_pair* find(std::uint32_t number) const noexcept
     {
-        return static_cast<queue_pair*>(commons_.queues.find(number)); // every queue here is a queue_pair
+        return static_cast<any_pair*>(commons_.queues.find(number)); // every queue here is one
     }
     /// Calls `each` with the number and the queue pair, for all queue pairs of this engine.
     template <class Each>
@@ -48,7 +51,7 @@ class rdma_unit final : public unit {
     {
         const work_list& queues = commons_.queues;
         for (std::uint32_t number = queues.first(); number <= queues.last(); ++number)
-            if (queue_pair* const queue = find(number))
+            if (any_pair* const queue = find(number))
                 each(number, *queue);
     }
     /// How many queue pairs this engine has.
@@ -83,8 +86,8 @@ class rdma_unit final : public unit {
     std::unique_ptr<packet_trace> trace_;
     pair_commons commons_;
     roce_arrivals arrivals_;
-    std::uint32_t share_ = queue_pair::packets_of_a_turn; ///< most packets of a queue pair in a turn
-    unsigned ours_before_ = 0;                            ///< what queue pairs have moved in the previous turn
+    std::uint32_t share_ = any_pair::packets_of_a_turn; ///< most packets of a queue pair in a turn
+    unsigned ours_before_ = 0;                          ///< what queue pairs have moved in the previous turn
 };
 
 } // namespace weftio::nic::soft

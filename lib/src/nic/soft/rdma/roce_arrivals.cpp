@@ -143,13 +143,27 @@ roce_arrivals::mbuf_is roce_arrivals::hand_over(roce_arrivals& to, rte_mbuf& mbu
     if (congests)
         return congestion;
     if (!to)
-        return for_nobody;
+        return bth.destination_qp == roce_directory::number_of_groups ? deliver_to_group(arrival) : for_nobody;
     const roce_verdict verdict = to->receive(arrival);
     if (verdict == roce_verdict::delivered)
         commons_.queues.wake(bth.destination_qp);
     return verdict == roce_verdict::delivered       ? delivered
            : verdict == roce_verdict::not_from_peer ? not_from_peer
                                                     : other_mac;
+}
+
+/// Each member gets the datagram.
+core::counter& roce_arrivals::deliver_to_group(const roce_arrival& arrival)
+{
+    bool any = false;
+    directory_.for_each_member({.bytes = arrival.headers.destination, .l3 = arrival.headers.l3},
+                               [&](std::uint32_t number, roce_receiver& member) {
+                                   if (member.receive(arrival) != roce_verdict::delivered)
+                                       return;
+                                   commons_.queues.wake(number);
+                                   any = true;
+                               });
+    return any ? delivered : for_nobody;
 }
 
 /// Verifies the checksums of IP and UDP, and the ICRC. Returns the counter of the first that is wrong, or nullptr.

@@ -55,7 +55,7 @@ class roce_arrivals final : public packet_claimant {
     core::counter wrong_ip_checksum;    ///< IPv4 header
     core::counter wrong_udp_checksum;   ///< UDP datagram with a checksum
     core::counter rx_icrc_encapsulated; ///< wrong ICRC
-    core::counter for_nobody;           ///< no queue pair has that number
+    core::counter for_nobody;           ///< no queue pair has that number, or is in that multicast group
     core::counter not_from_peer;        ///< the queue pair has another peer, or none
     core::counter other_mac;            ///< the frame's MAC is of another host
     core::counter congestion;           ///< CNPs: counted, otherwise ignored
@@ -77,6 +77,7 @@ class roce_arrivals final : public packet_claimant {
     mbuf_is process(rte_mbuf& mbuf, const net::packet_headers& headers, bool own);
     mbuf_is hand_over(roce_arrivals& to, rte_mbuf& mbuf, const net::packet_headers& headers, bool own) noexcept;
     core::counter& deliver(const roce_arrival& arrival, net::roce_refusal form, roce_receiver* to);
+    core::counter& deliver_to_group(const roce_arrival& arrival);
     core::counter* damage(const roce_arrival& arrival) noexcept;
     core::counter& meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers);
     void count(core::counter& result) noexcept;

@@ -33,6 +33,7 @@ void roce_directory::put(std::uint32_t number, const entry& to)
 
 void roce_directory::erase(std::uint32_t number) noexcept
 {
+    std::erase_if(members_, [number](const membership& one) { return one.number == number; });
     entries_[index_of(number)] = {};
     note_addresses();
 }
@@ -71,8 +72,27 @@ bool roce_directory::is_ours(const claimed_address& at) const noexcept
     return std::find(claimed_.begin(), claimed_.end(), at) != claimed_.end();
 }
 
+void roce_directory::join(const net::header_address& group, std::uint32_t number)
+{
+    const membership wanted{group, number};
+    if (std::find(members_.begin(), members_.end(), wanted) == members_.end())
+        members_.push_back(wanted);
+}
+
+bool roce_directory::leave(const net::header_address& group, std::uint32_t number) noexcept
+{
+    return std::erase(members_, membership{group, number}) != 0;
+}
+
+bool roce_directory::has_members(const net::header_address& group) const noexcept
+{
+    return std::any_of(members_.begin(), members_.end(), [&](const membership& one) { return one.group == group; });
+}
+
 bool roce_directory::is_to_us(const net::packet_headers& headers) const noexcept
 {
+    if (!members_.empty() && has_members({.bytes = headers.destination, .l3 = headers.l3}))
+        return true;
     return std::any_of(claimed_.begin(), claimed_.end(), [&](const claimed_address& at) {
         return at.address.is(headers.l3, headers.destination) && at.vlan == vlan_of(headers.vlan_id());
     });

@@ -51,6 +51,9 @@ class roce_directory {
     static constexpr std::uint32_t least_number = 16;
     /// A port has this many numbers.
     static constexpr std::uint32_t numbers = 16384;
+    /// The number in datagrams to a multicast group. Those of its members that the engine of neighbors_home() has
+    /// receive them.
+    static constexpr std::uint32_t number_of_groups = 0xffffff;
 
     struct entry {
         roce_receiver* receiver = nullptr; ///< nullptr: no one receives packets to the number
@@ -65,7 +68,7 @@ class roce_directory {
     entry find(std::uint32_t number) const noexcept
     {
         const std::uint32_t at = index_of(number);
-        return at < entries_.size() ? entries_[at] : entry{};
+        return at < entries_.size() ? entries_[at] : absent(number);
     }
     /// Returns a free number. Numbers are given in a circle and reused as late as possible, so that late packets for a
     /// removed queue pair do not reach another one. @throws weftio::error errc::out_of_memory
@@ -89,6 +92,21 @@ class roce_directory {
     void remove_address(const net::roce_gid& address);
     /// Call it after the claims() of a receiver have changed. Allocates nothing.
     void note_addresses();
+    /// From now on, datagrams to the multicast group are for the receiver of `number`, too. Joining twice is once.
+    /// @pre someone receives packets to `number`  @throws std::bad_alloc nothing has changed
+    void join(const net::header_address& group, std::uint32_t number);
+    /// Ends join(). @return whether it had joined
+    bool leave(const net::header_address& group, std::uint32_t number) noexcept;
+    bool has_members(const net::header_address& group) const noexcept;
+    /// Calls each(number, receiver) for all that have joined the group.
+    template <class Each>
+    void for_each_member(const net::header_address& group, Each&& each) const
+    {
+        for (const membership& one : members_)
+            if (one.group == group)
+                each(one.number, *find(one.number).receiver);
+    }
+
     /// Whether packets to this address are claimed.
     bool is_ours(const claimed_address& at) const noexcept;
     bool is_to_us(const net::packet_headers& headers) const noexcept;
@@ -98,7 +116,17 @@ class roce_directory {
     {
         return number < least_number ? number : number < first_ ? UINT32_MAX : number - first_ + least_number;
     }
+    entry absent(std::uint32_t number) const noexcept
+    {
+        return {.receiver = nullptr, .home = number == number_of_groups ? &neighbors_home() : nullptr};
+    }
     void reserve_claimed();
+
+    struct membership {
+        net::header_address group;
+        std::uint32_t number;
+        bool operator==(const membership&) const = default;
+    };
 
     const std::uint32_t first_;
     std::uint32_t next_;         ///< tried next by free_number()
@@ -106,6 +134,7 @@ class roce_directory {
     std::vector<rdma_unit*> units_;
     neighbors neighbors_;
     std::vector<claimed_address> claimed_; ///< of the port and of all receivers, without duplicates
+    std::vector<membership> members_;      ///< of multicast groups
 };
 
 } // namespace weftio::nic::soft

@@ -28,6 +28,7 @@ std::uint32_t log_of(std::uint32_t depth) noexcept
 std::uint32_t write_completion(weftio_cqe& to, const completion& what, std::uint32_t pass) noexcept
 {
     const bool good = what.reason == refusal::none;
+    to.flags_rqpn_be = weftio_swap32(what.source);
     to.user_index_be = weftio_swap32(what.user_index);
     to.immediate_be = weftio_swap32(what.immediate_or_key);
     to.byte_count_be = weftio_swap32(what.bytes);

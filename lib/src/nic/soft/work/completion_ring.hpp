@@ -19,6 +19,7 @@ struct completion {
     std::uint32_t index = 0;                            ///< index of the entry's first block, or of the receive entry
     std::uint32_t bytes = 0;
     std::uint32_t immediate_or_key = 0;
+    std::uint32_t source = 0; ///< of a datagram: weftio_cqe::flags_rqpn_be, in host byte order
     bool solicited = false;
     refusal reason = refusal::none;
     std::uint64_t time_ns = 0; ///< UTC
