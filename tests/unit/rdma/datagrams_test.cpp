@@ -48,7 +48,7 @@ TEST_P(Datagrams, ArriveBehindTheIpHeaderOfTheirPacket)
     receive(1);
     ends.send_to(ends.peer(1), 101);
     const std::vector<completion> came = ends.poll(1), sent = ends.poll(0);
-    ASSERT_EQ(came.size(), GetParam() ? 1u : 1u);
+    ASSERT_EQ(came.size(), 1u);
     EXPECT_EQ(came[0].opcode, reported_as::received);
     EXPECT_EQ(came[0].bytes, 141u);
     EXPECT_EQ(came[0].source_queue, ends.pair(0)->number());
