@@ -1,6 +1,7 @@
 /*
- * Unreliable datagrams by the installed libibverbs and libmlx5, at GID index 0 (IPv4) or 1 (IPv6): address handles, also those made
- * from a completion; what a completion tells of the sender; multicast groups; what is refused, with which errno.
+ * Unreliable datagrams by the installed libibverbs and libmlx5, at GID index 0 (IPv4) or 1 (IPv6): address handles,
+ * also those made from a completion; what a completion tells of the sender; multicast groups; what is refused, with
+ * which errno.
  */
 #include "ends.h"
 
