@@ -237,6 +237,19 @@ TEST_P(Datagrams, ToAGroupArriveAtAllThatAreAttached)
     EXPECT_THROW(ends.pair(1)->attach("10.0.0.9"), error);
 }
 
+TEST(DatagramsOfEngines, ArriveThoughAnotherEngineReceivesThem)
+{
+    const char* const group = "239.1.2.3";
+    datagram_ends ends(false, 2); // what arrives does so at the second engine, and the queue pairs are at the first
+    ends.start();
+    ends.pair(1)->attach(group);
+    for (unsigned each = 0; each < 2; ++each)
+        ends.receive(1);
+    ends.send_to(ends.peer(1), 8);
+    ends.send_to({.address = group, .queue = WEFTIO_MULTICAST_QUEUE, .mac = ends.devices[0]->mac_of(group)}, 8);
+    EXPECT_EQ(ends.poll(1).size(), 2u);
+}
+
 TEST_P(Datagrams, WaitInSqd)
 {
     ends.start();
