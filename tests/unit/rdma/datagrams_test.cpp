@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "datagram_ends.hpp"
-#include "net/checksum.hpp"
+#include "software_nic.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::test {
@@ -248,6 +248,7 @@ TEST(DatagramsOfEngines, ArriveThoughAnotherEngineReceivesThem)
     ends.send_to(ends.peer(1), 8);
     ends.send_to({.address = group, .queue = WEFTIO_MULTICAST_QUEUE, .mac = ends.devices[0]->mac_of(group)}, 8);
     EXPECT_EQ(ends.poll(1).size(), 2u);
+    EXPECT_EQ(software_nic(ends.at(1)).rdma(0).arrivals().delivered.value(), 2u);
 }
 
 TEST_P(Datagrams, WaitInSqd)
