@@ -43,7 +43,8 @@ void lay_out(context& in, const mlx5_ib_create_qp& of_driver, pair& made, queue_
     const std::size_t send_bytes = std::size_t{of_driver.sq_wqe_count} * WEFTIO_WQE_BLOCK_BYTES;
     made.record_bytes = in.of.memory.adopt(reinterpret_cast<void*>(of_driver.db_addr), record_bytes);
     options.record = {.of = &made.record_bytes};
-    options.receive_entries = of_driver.rq_wqe_count;
+    options.receive_entries = made.receive_entries = of_driver.rq_wqe_count;
+    made.receive_pieces = (1u << of_driver.rq_wqe_shift) / WEFTIO_WQE_SEGMENT_BYTES;
     options.send_blocks = 1; // allocated by the NIC if the program has no send ring
     if (receive_bytes + send_bytes == 0)
         return;
@@ -152,9 +153,9 @@ void query_qp(context& in, call& what)
     ib_uverbs_query_qp_resp says{};
     says.dest = known.set.dest;
     says.max_send_wr = known.made.max_send_wr;
-    says.max_recv_wr = known.made.max_recv_wr;
+    says.max_recv_wr = known.receive_entries; // as in Linux: of the ring
     says.max_send_sge = known.made.max_send_sge;
-    says.max_recv_sge = known.made.max_recv_sge;
+    says.max_recv_sge = known.receive_pieces;
     says.max_inline_data = known.made.max_inline_data;
     const rdma_dump now = known.queue->dump();
     says.rq_psn = now.expected_psn;

@@ -117,15 +117,13 @@ void describe_interfaces(const folder& pci, const device_description& device)
     }
 }
 
-/// An index without an address has no type and no interface: reading these fails in Linux, too.
 void describe_addresses(const folder& port, const device_description& device)
 {
     const folder gids = port / "gids", types = port / "gid_attrs" / "types", interfaces = port / "gid_attrs" / "ndevs";
     for (std::size_t i = 0; i < device.gids.size(); ++i) {
         const std::string index = std::to_string(i);
         gids.line(index, device.gids[i].gid);
-        if (!device.gids[i].type.empty())
-            types.line(index, device.gids[i].type);
+        types.line(index, device.gids[i].type);
         if (!device.gids[i].interface.empty())
             interfaces.line(index, device.gids[i].interface);
     }

@@ -159,7 +159,8 @@ device_description describe_files(const node& of, unsigned number)
     for (const std::string& address : of.rdma.gids())
         says.gids.push_back({.gid = long_form(address), .interface = interface_of(of.port.spec())});
     while (says.gids.size() < length_of_gid_table)
-        says.gids.push_back({.gid = long_form("::"), .type = {}, .interface = {}});
+        // Linux gives EINVAL for the type of such an entry, of which libibverbs makes this.
+        says.gids.push_back({.gid = long_form("::"), .type = "IB/RoCE v1", .interface = {}});
     return says;
 }
 

@@ -123,10 +123,11 @@ struct pair {
     std::optional<progress_engine> failures;  ///< destroyed after the queue
     std::optional<queue_pair> queue;
     rdma_service service = rdma_service::reliable;
-    ib_uverbs_ex_create_qp made{}; ///< as requested by the program
-    ib_uverbs_modify_qp set{};     ///< attributes set since RESET, for QUERY_QP
-    std::string peer_address{};    ///< set since RESET, in text form
-    std::uint32_t async = 0;       ///< asynchronous events sent
+    ib_uverbs_ex_create_qp made{};                         ///< as requested by the program
+    std::uint32_t receive_entries = 0, receive_pieces = 0; ///< of its ring, which may be larger than requested
+    ib_uverbs_modify_qp set{};                             ///< attributes set since RESET, for QUERY_QP
+    std::string peer_address{};                            ///< set since RESET, in text form
+    std::uint32_t async = 0;                               ///< asynchronous events sent
     /// In RTR before the peer's first packet: rdma_counters::requests when RTR was entered.
     std::optional<std::uint64_t> first_request{};
     bool tells_drained = false;     ///< the program requests SQ_DRAINED

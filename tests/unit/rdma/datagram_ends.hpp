@@ -47,7 +47,9 @@ class datagram_ends : public verbs_ends {
     static constexpr std::size_t header_bytes = 40;
     static constexpr const char* addresses[] = {"10.0.0.1", "10.0.0.2"};
 
-    explicit datagram_ends(bool one_port) : verbs_ends({.service = rdma_service::datagram, .one_port = one_port}) {}
+    explicit datagram_ends(bool one_port, unsigned engines = 1)
+        : verbs_ends({.service = rdma_service::datagram, .one_port = one_port, .engines = engines})
+    {}
     void start(unsigned end)
     {
         pair(end)->modify(rdma_state::init, {.partition_key = std::uint16_t{0xffff}, .queue_key = usual_key});

@@ -120,6 +120,7 @@ struct verbs_shape {
     queue_pair_options pair{};
     engine_mode mode = engine_mode::inline_worker;
     std::string device_spec = "cpu";
+    unsigned engines = 1; ///< of each port
 };
 
 /// A test moves the pairs through the states of verbs, posts, and polls. In inline mode only turns run the engines.
@@ -128,7 +129,7 @@ class verbs_ends : public ends_on_wire, public public_ends {
     static constexpr std::size_t memory_bytes = 1 << 18;
 
     explicit verbs_ends(const verbs_shape& shape = {})
-        : ends_on_wire{wired_ports(shape.mode)},
+        : ends_on_wire{wired_ports(shape.mode, false, shape.engines)},
           public_ends(ports.of_ends(shape.one_port), shape.mode, shape.device_spec, memory_bytes), shape_(shape)
     {
         shape_.pair.service = shape.service;

@@ -37,6 +37,7 @@ constexpr std::array attributes{
               }},
     attribute{'m', "path_mtu", [](auto& with, auto&) { with.path_mtu = 512; }},
     attribute{'q', "peer_queue", [](auto& with, const auto& peer) { with.peer_queue = peer.queue; }},
+    attribute{'y', "queue_key", [](auto& with, auto&) { with.queue_key = 9; }},
     attribute{'p', "receive_psn", [](auto& with, auto&) { with.receive_psn = 7; }},
     attribute{'s', "send_psn", [](auto& with, auto&) { with.send_psn = 8; }},
     attribute{'d', "most_reads_of_peer", [](auto& with, auto&) { with.most_reads_of_peer = std::uint8_t{4}; }},
@@ -53,7 +54,7 @@ struct way {
     rdma_state from, to;
     std::string must, may;
 };
-constexpr rdma_service rc = rdma_service::reliable, uc = rdma_service::unreliable;
+constexpr rdma_service rc = rdma_service::reliable, uc = rdma_service::unreliable, ud = rdma_service::datagram;
 const std::vector<way> table{
     {rc, reset, init, "ka", ""},
     {rc, init, init, "", "ka"},
@@ -72,6 +73,15 @@ const std::vector<way> table{
     {uc, send_queue_drained, send_queue_drained, "", "vka"},
     {uc, send_queue_drained, ready_to_send, "", "a"},
     {uc, send_queue_error, ready_to_send, "", "a"},
+    {ud, reset, init, "ky", ""},
+    {ud, init, init, "", "ky"},
+    {ud, init, ready_to_receive, "", "ky"},
+    {ud, ready_to_receive, ready_to_send, "s", "y"},
+    {ud, ready_to_send, ready_to_send, "", "y"},
+    {ud, ready_to_send, send_queue_drained, "", ""},
+    {ud, send_queue_drained, send_queue_drained, "", "ky"},
+    {ud, send_queue_drained, ready_to_send, "", "y"},
+    {ud, send_queue_error, ready_to_send, "", "y"},
 };
 std::optional<way> way_of(rdma_service service, rdma_state from, rdma_state to)
 {
@@ -94,9 +104,10 @@ class QueuePairStates : public testing::TestWithParam<rdma_service> {
     queue_pair_attributes with(const std::string& letters)
     {
         queue_pair_attributes set;
+        const rdma_peer peer = GetParam() == ud ? rdma_peer{.address = "10.0.0.2"} : ends.self(1);
         for (const attribute& each : attributes)
             if (holds(letters, each.letter))
-                each.set(set, ends.self(1));
+                each.set(set, peer);
         return set;
     }
     /// Brings the queue pair from RESET to a state.
@@ -106,7 +117,7 @@ class QueuePairStates : public testing::TestWithParam<rdma_service> {
         ends.pair(0).forget();
         if (state == reset)
             return;
-        pair().modify(init, with("ka"));
+        pair().modify(init, with(way_of(GetParam(), reset, init)->must));
         for (const rdma_state next : {ready_to_receive, ready_to_send})
             if (state != init && state != error && pair().state() < state)
                 pair().modify(next, with(way_of(GetParam(), pair().state(), next)->must));
@@ -152,17 +163,31 @@ class QueuePairStates : public testing::TestWithParam<rdma_service> {
         }
     }
 
+    void try_all()
+    {
+        for (const rdma_state from : all_states)
+            for (const rdma_state to : all_states)
+                if (from != send_queue_error || GetParam() != rc) // RC has no SQE
+                    try_all(from, to);
+    }
+
     verbs_ends ends{{.service = GetParam()}};
 };
+
+/// Of queue pairs without a connection.
+class DatagramStates : public QueuePairStates {};
+INSTANTIATE_TEST_SUITE_P(Of, DatagramStates, testing::Values(ud), [](const auto&) { return "UD"; });
 
 } // namespace
 
 TEST_P(QueuePairStates, GoFromEachToEachAsVerbsSay)
 {
-    for (const rdma_state from : all_states)
-        for (const rdma_state to : all_states)
-            if (from != send_queue_error || GetParam() == uc) // RC has no SQE
-                try_all(from, to);
+    try_all();
+}
+
+TEST_P(DatagramStates, GoFromEachToEachAsVerbsSay)
+{
+    try_all();
 }
 
 TEST_P(QueuePairStates, ConnectFromResetAndInitOnly)

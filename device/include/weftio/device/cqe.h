@@ -24,7 +24,7 @@
 
 /** flags_rqpn of a receive completion of a UD queue pair: which IP header the first 40 bytes hold; bits [23:0] have the
  * number of the sender's queue pair. */
-#define WEFTIO_CQE_DATAGRAM_IPV6 0x11000000u
+#define WEFTIO_CQE_DATAGRAM_IPV6 0x21000000u
 #define WEFTIO_CQE_DATAGRAM_IPV4 0x22000000u
 
 #define WEFTIO_CQE_L2_OK 0x1u /**< hds_ip_ext */
