@@ -1,7 +1,7 @@
 // A shared receive queue (SRQ of verbs): one ring of receive entries for the messages of many queue pairs.
 //
-// A queue pair takes the oldest entry when a message begins, and completes it in its own completion queue. So the memory
-// for receives follows the traffic, not the number of peers.
+// A queue pair takes the oldest entry when a message begins, and completes it in its own completion queue. So the
+// memory for receives follows the traffic, not the number of peers.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct shared_receives_options {
     /// entries x stride bytes, at a multiple of 16. The caller has linked the entries (docs/formats.md, "Shared
     /// receives").
     memory_place ring{};
-    /// 4 bytes, at a multiple of 4: number of entries posted, a big-endian word of which the low 16 bits count. 0 at the
-    /// beginning.
+    /// 4 bytes, at a multiple of 4: number of entries posted, a big-endian word of which the low 16 bits count. 0 at
+    /// the beginning.
     memory_place record{};
 };
 
@@ -32,8 +32,8 @@ struct shared_receives_options {
 ///
 /// - Without a posted entry, a message waits (RC: RNR NAK) or is lost (UC).
 /// - An entry whose key or memory is wrong fails the queue pair that has taken it, and no other.
-/// - A queue pair that fails completes the one entry that it has taken, if any, and leaves the others. One that is reset
-///   or destroyed gives it back: the next message takes it.
+/// - A queue pair that fails completes the one entry that it has taken, if any, and leaves the others. One that is
+///   reset or destroyed gives it back: the next message takes it.
 ///
 /// - Ownership: move-only; keeps the port alive. Queue pairs keep the ring alive, so the object may be destroyed before
 ///   them.
@@ -52,8 +52,9 @@ class shared_receives {
     void* ring() const noexcept;           ///< device address of entry 0
     void* record() const noexcept;         ///< device address
 
-    /// Counts once in shared_receives_standing::limits_reached as soon as fewer than `limit` entries are waiting; then the
-    /// limit is 0, which is none (IBTA, 10.2.9.2: SRQ limit reached). Blocks for up to one iteration of the engine.
+    /// Counts once in shared_receives_standing::limits_reached as soon as fewer than `limit` entries are waiting;
+    /// then the limit is 0, which is none (IBTA, 10.2.9.2: SRQ limit reached). Blocks for up to one iteration of the
+    /// engine.
     /// @throws weftio::error errc::invalid_argument `limit` is not less than the number of entries
     void set_limit(std::uint32_t limit);
     /// Blocks for up to one iteration of the engine.

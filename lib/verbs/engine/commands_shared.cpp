@@ -12,8 +12,8 @@ namespace weftio::verbs {
 
 namespace {
 
-/// Layout of libmlx5: entries of a link of 16 bytes and the segments, rounded up to a power of two of at least 32 bytes;
-/// one entry more than the program requests, rounded up to a power of two.
+/// Layout of libmlx5: entries of a link of 16 bytes and the segments, rounded up to a power of two of at least 32
+/// bytes; one entry more than the program requests, rounded up to a power of two.
 shared_receives_options lay_out(context& in, std::uint32_t max_wr, std::uint32_t max_sge,
                                 const mlx5_ib_create_srq& of_driver, shared& made)
 {

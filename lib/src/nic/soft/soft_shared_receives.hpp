@@ -1,4 +1,4 @@
-// A shared receive queue of the software NIC. As the completion queues of its queue pairs, it is at the first engine of its port.
+// A shared receive queue of the software NIC. As completion queues, it is at the first engine of its port.
 #pragma once
 
 #include <memory>
