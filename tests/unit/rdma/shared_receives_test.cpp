@@ -117,7 +117,7 @@ TEST(SharedReceives, CountALimitOnce)
     for (int each = 0; each != 5; ++each)
         by.post();
     entries.set_limit(3);
-    for (const std::uint64_t reached : {0, 0, 1, 1}) {
+    for (const std::uint64_t reached : {0u, 0u, 1u, 1u}) {
         ASSERT_EQ(entries.take(next), taken::entry);
         EXPECT_EQ(entries.limit_reached.value(), reached);
     }
