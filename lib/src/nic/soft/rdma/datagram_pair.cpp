@@ -38,19 +38,15 @@ void datagram_pair::modify(rdma_state to, const rdma_connection& how, const pair
     const bool ends = to == rdma_state::reset || to == rdma_state::error;
     if (!ends && state() == rdma_state::error)
         return; // failed after the caller had checked: same as a failure right after the change of state
-    if (ends) {
-        if (to == rdma_state::reset)
-            stop_silently();
-        if (to == rdma_state::reset)
-            return rest(rings);
-        if (state_ == rdma_state::reset)
-            restart(rings);
-        return stop();
+    if (to == rdma_state::reset) {
+        stop_silently();
+        return rest(rings);
     }
-    if (state_ == rdma_state::reset) {
+    if (state_ == rdma_state::reset)
         restart(rings);
-        sources_ = how.sources;
-    }
+    if (to == rdma_state::error)
+        return stop();
+    sources_ = how.sources;
     if (state_ == rdma_state::ready_to_receive)
         psn_ = how.send_psn;
     if (state_ == rdma_state::send_queue_error) {
@@ -61,8 +57,6 @@ void datagram_pair::modify(rdma_state to, const rdma_connection& how, const pair
     settings_ = how;
     state_ = to;
 }
-
-// ---------------------------------------------------------------------------------------------------------- Receives
 
 bool datagram_pair::may_receive() const noexcept
 {
@@ -144,8 +138,6 @@ refusal datagram_pair::fill(const roce_arrival& arrival)
         return why;
     return receives_.deliver(header_bytes, arrival.packet.payload);
 }
-
-// ------------------------------------------------------------------------------------------------------------- Sends
 
 unsigned datagram_pair::turn(std::uint32_t most)
 {
@@ -263,8 +255,6 @@ void datagram_pair::end_when_broken()
     begun_ = false;
     flush_both();
 }
-
-// ------------------------------------------------------------------------------------------------------------- States
 
 void datagram_pair::stop()
 {

@@ -4,18 +4,13 @@
 #include <bit>
 #include <cstring>
 
+#include "nic/soft/rdma/roce_sender.hpp"
+
 namespace weftio::nic::soft {
 
 namespace {
 
 constexpr std::uint32_t number_mask = 0xffffff;
-
-/// One UDP flow for each pair of queues, so that a switch spreads them over its links.
-std::uint16_t port_between(std::uint32_t queue, std::uint32_t peer) noexcept
-{
-    constexpr std::uint32_t first_dynamic_port = 0xc000;
-    return static_cast<std::uint16_t>(first_dynamic_port | ((queue ^ peer) & 0x3fff));
-}
 
 net::roce_path path_of(const weftio_wqe_datagram_segment& to, const rdma_own_address& source, std::uint32_t queue)
 {
@@ -29,7 +24,7 @@ net::roce_path path_of(const weftio_wqe_datagram_segment& to, const rdma_own_add
     path.flow_label = weftio_swap32(to.gid_flow_be) & 0xfffff;
     path.traffic_class = to.traffic_class;
     path.hop_limit = to.hop_limit == 0 ? usual_hop_limit : to.hop_limit;
-    path.source_port = to.source_port_be == 0 ? port_between(queue, weftio_swap32(to.queue_be) & number_mask)
+    path.source_port = to.source_port_be == 0 ? source_port_between(queue, weftio_swap32(to.queue_be) & number_mask)
                                               : weftio_swap16(to.source_port_be);
     path.tag_count = source.vlan_tci == no_vlan ? 0 : 1;
     path.tags[0].tci = source.vlan_tci;

@@ -45,11 +45,9 @@ queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner)
 
 void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t queue)
 {
-    constexpr std::uint32_t first_dynamic_port = 0xc000;
     path = to.path;
     path.l3 = net::is_ipv4(path.source) ? net::l3_kind::ipv4 : net::l3_kind::ipv6;
-    // One UDP flow for each pair of queues, so that a switch spreads them over its links.
-    path.source_port = static_cast<std::uint16_t>(first_dynamic_port | ((queue ^ to.peer_queue) & 0x3fff));
+    path.source_port = source_port_between(queue, to.peer_queue);
     front = net::roce_front(path);
     ours = net::header_address_of(path.source);
     theirs = net::header_address_of(path.destination);

@@ -17,6 +17,14 @@ struct rte_mbuf;
 
 namespace weftio::nic::soft {
 
+/// The UDP source port of packets from one queue pair to another: one flow for each two of them, so that a switch
+/// spreads them over its links.
+constexpr std::uint16_t source_port_between(std::uint32_t queue, std::uint32_t peer) noexcept
+{
+    constexpr std::uint32_t first_dynamic_port = 0xc000;
+    return static_cast<std::uint16_t>(first_dynamic_port | ((queue ^ peer) & 0x3fff));
+}
+
 /// Builds packets in mbufs of the port and passes them to the driver in bursts. A packet to a queue pair of the same
 /// port does not go to the driver: the owner gets it from take_own(). Called by the engine's thread only.
 class roce_sender {
