@@ -196,12 +196,12 @@ static void ended_pairs(void)
     end();
 }
 
-/* A queue pair that ends in the middle of a message: its entry is not lost. */
-static void held_entry(void)
+/* A queue pair that is reset between a message and the look at its completion: no entry is lost. */
+static void reset_at_any_time(void)
 {
     begin(8, IBV_QPT_UC);
     post_shared(3, mr->lkey);
-    for (int each = 0; each < 200; ++each) { /* some of these resets meet a message that has begun */
+    for (int each = 0; each < 200; ++each) {
         CHECK("post", 0, post(senders[0].qp, IBV_WR_SEND, piece_bytes, 0, 1));
         CHECK("to RESET", 0, to_state(receivers[0].qp, IBV_QPS_RESET));
         struct ibv_wc got;
@@ -272,7 +272,7 @@ int main(void)
     limit();
     wrong_key();
     ended_pairs();
-    held_entry();
+    reset_at_any_time();
     wrong_record();
     close_device();
     printf("%d checks failed\n", failed_checks);

@@ -1,6 +1,7 @@
 // Shared receive queues: the list of entries as an engine reads it, also when a program writes nonsense.
 #include "weftio/shared_receives.hpp"
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <random>
@@ -9,7 +10,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "keys/key_table.hpp"
 #include "nic/soft/rdma/linked_receives.hpp"
+#include "nic/soft/rdma/rdma_receives.hpp"
 #include "public_pair.hpp"
 #include "weftio/device/platform.h"
 
@@ -151,6 +154,35 @@ TEST(SharedReceives, WhoseLinkLeavesTheRingGiveNothingBehindIt)
     EXPECT_EQ(entries.take(next), taken::refused);
     entries.give_back(next); // what was taken can still be returned
     EXPECT_EQ(entries.take(next), taken::entry);
+}
+
+/// An entry that a queue pair has begun to fill goes to the next one if it is reset, and is completed if it fails.
+TEST(SharedReceives, OfAQueuePairThatEndsAreNotLost)
+{
+    keys::key_table table;
+    const keys::nic_keys keys("a test's", table);
+    program by(8);
+    linked_receives entries(by.ring());
+    std::array<weftio_cqe, 8> completions{};
+    const auto sharing = [&](std::uint32_t queue) {
+        return nic::soft::rdma_receives({.completions = completions.data(), .depth = 8, .shared = &entries}, queue,
+                                        keys, {});
+    };
+    nic::soft::rdma_receives reset = sharing(1), failed = sharing(2), other = sharing(3);
+    for (int each = 0; each != 3; ++each)
+        by.post();
+    ASSERT_EQ(reset.take(), taken::entry);
+    ASSERT_EQ(failed.take(), taken::entry);
+    reset.be_silent();
+    reset.complete({.result = refusal::flushed});
+    failed.complete({.result = refusal::flushed});
+    EXPECT_EQ(reset.flush() + failed.flush(), 0u);
+    EXPECT_EQ(entries.waiting(), 2u);
+    EXPECT_EQ(weftio_cqe_wqe_counter(completions[1].publication), 1u);
+    ASSERT_EQ(other.take(), taken::entry);
+    other.complete({.bytes = 1});
+    EXPECT_EQ(weftio_cqe_wqe_counter(completions[0].publication), 0u);
+    EXPECT_EQ(reset.received.value(), 0u);
 }
 
 class SharedReceivesObject : public testing::Test {
