@@ -26,7 +26,8 @@ WEFTIO_KERNEL void lender(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma,
                                                          LENT_BYTES, WEFTIO_DEV_RDMA_REMOTE_WRITE),
                             WEFTIO_DEV_SEND_NONE);
     weftio_dev_rdma_write_value(rdma, note, 0, key, WEFTIO_DEV_SEND_NONE); /* behind the bind, so the key is valid */
-    if (weftio_dev_rdma_commit_wait(rdma, 0) != WEFTIO_DEV_OK ||
+    /* No wait for these two: the peer answers them, and its refused WRITE may end the connection before a wait sees it. */
+    if (weftio_dev_rdma_commit(rdma) != WEFTIO_DEV_OK ||
         weftio_dev_rdma_recv_wait(receives, 1, 0, &count, &first) != WEFTIO_DEV_OK)
         return; /* the host has stopped the kernel, or the connection has failed */
     if (weftio_dev_rdma_recv_message(receives, first, &message) == WEFTIO_DEV_OK &&

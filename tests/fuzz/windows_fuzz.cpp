@@ -4,6 +4,7 @@
 // bits, requests of two peers, SENDs with invalidate, regions that close and open, windows that end. The ring lies
 // between guard pages, and so does the memory of regions. After each operation the windows are compared with those
 // before it.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -259,7 +260,7 @@ class windows_of_a_nic {
         const bool ours = (choice & 1) != 0;
         roce::key_memory& memory_of_queue = ours ? ours_ : others_;
         const window_view window = seen(which);
-        const std::uint32_t key = window.key + (choice / 2 % 8 == 7 ? in.byte() : 0u);
+        const std::uint32_t key = window.key ^ (choice / 2 % 8 == 7 ? in.byte() : 0u); // another key of the same window
         const roce::remote_range range{key, base + in.half() % (region_bytes + 64), 1 + in.half() % 64u};
         std::array<std::uint8_t, 64> bytes{};
         const bool writes = (choice & 0x80) != 0;
@@ -280,10 +281,14 @@ class windows_of_a_nic {
         const std::uint8_t choice = in.byte();
         const bool ours = choice % 4 != 0;
         roce::key_memory& memory_of_queue = ours ? ours_ : others_;
-        const window_view window = seen(which);
-        const std::uint32_t key = choice % 8 == 7 ? in.word() : window.key;
+        const window_view named = seen(which);
+        const std::uint32_t key = choice % 8 == 7 ? in.word() : named.key;
         if (memory_of_queue.may_invalidate(key) != refusal::none)
             return;
+        const auto all_of_them = views();
+        const auto found = std::ranges::find(all_of_them, key, &window_view::key);
+        expect(found != all_of_them.end(), "the key is that of a window");
+        const window_view window = *found;
         expect(ours && window.valid && window.type == window_type::type_2, "only its queue's peer returns a window");
         memory_of_queue.invalidate(key);
         expect(memory_of_queue.may_invalidate(key) == refusal::window_free, "it is free then");
