@@ -26,7 +26,7 @@ WEFTIO_KERNEL void lender(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma,
                                                          LENT_BYTES, WEFTIO_DEV_RDMA_REMOTE_WRITE),
                             WEFTIO_DEV_SEND_NONE);
     weftio_dev_rdma_write_value(rdma, note, 0, key, WEFTIO_DEV_SEND_NONE); /* behind the bind, so the key is valid */
-    /* No wait for these two: the peer answers them, and its refused WRITE may end the connection before a wait sees it. */
+    /* No wait for these two: the peer's WRITE that is refused may end the connection before a wait sees them done. */
     if (weftio_dev_rdma_commit(rdma) != WEFTIO_DEV_OK ||
         weftio_dev_rdma_recv_wait(receives, 1, 0, &count, &first) != WEFTIO_DEV_OK)
         return; /* the host has stopped the kernel, or the connection has failed */

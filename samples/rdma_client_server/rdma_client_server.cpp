@@ -4,6 +4,7 @@
 //   ./rdma_client_server                                                         both ends in this process
 //   ./rdma_client_server --listen 18515 -n net_af_packet0,iface=eth0             the server; and on another host:
 //   ./rdma_client_server --connect 192.0.2.1:18515 -n net_af_packet0,iface=eth0
+//   ./rdma_client_server --connections 3     several connections, whose messages take receives from one ring
 #include "rdma_client_server.kernel.h"
 
 #include <fmt/format.h>
@@ -11,13 +12,17 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "../sample.hpp"
 #include "weftio/weftio.hpp"
 
 WEFTIO_DEFINE_KERNEL(rdma_server, "rdma_client_server.kernel.h");
 WEFTIO_DEFINE_KERNEL(rdma_client, "rdma_client_server.kernel.h");
+WEFTIO_DEFINE_KERNEL(rdma_shared_server, "rdma_client_server.kernel.h");
+WEFTIO_DEFINE_KERNEL(rdma_shared_client, "rdma_client_server.kernel.h");
 
 namespace {
 
@@ -26,7 +31,10 @@ constexpr access peer_may = access::local_write | access::remote_write | access:
 
 struct options {
     std::string listen, connect, port = "loopback", device = "cpu", address;
-    std::uint32_t count = 4, timeout = 30;
+    std::uint32_t count = 4, timeout = 30, connections = 1;
+    bool shared = false;
+
+    bool shares() const { return shared || connections > 1; }
 };
 
 /// The byte that fills piece `piece`.
@@ -44,17 +52,31 @@ const char* name_of(std::uint32_t kind)
     return kind == WEFTIO_DEV_RDMA_WRITE_IMM ? "WRITE" : kind == WEFTIO_DEV_RDMA_SEND_IMM ? "SEND" : "nothing";
 }
 
-/// One end: a queue pair, memory that the peer may access, and the description of the peer's memory.
+/// One end: queue pairs, memory that the peer may access, and the description of the peer's memory.
 struct end {
-    end(const weftio::port& port, const weftio::device& device, const std::string& address, std::size_t bytes,
-        weftio::tcp_exchange peer)
-        : at(port, {.address = address}), queue(at, device),
-          memory(device.allocate(bytes, weftio::memory_kind::cpu_device)), region(port, memory, {.rights = peer_may}),
-          exchange(std::move(peer))
+    end(const options& wanted, const weftio::port& port, const weftio::device& device, const std::string& address,
+        std::size_t bytes, weftio::tcp_exchange peer)
+        : at(port, {.address = address}), memory(device.allocate(bytes, weftio::memory_kind::cpu_device)),
+          region(port, memory, {.rights = peer_may}), exchange(std::move(peer))
     {
-        queue.connect(exchange.swap(queue.address()));
+        if (wanted.shares())
+            several.emplace(at, device, wanted.connections);
+        else
+            own.emplace(at, device);
+        for (weftio::rdma_queue* queue : queues())
+            queue->connect(exchange.swap(queue->address()));
         theirs = exchange.swap(weftio::remote_region::of(region));
-        exchange.meet(); // the peer has connected its queue pair, too
+        exchange.meet(); // the peer has connected its queue pairs, too
+    }
+
+    std::vector<weftio::rdma_queue*> queues()
+    {
+        if (own)
+            return {&*own};
+        std::vector<weftio::rdma_queue*> all;
+        for (std::uint32_t each = 0; each != several->size(); ++each)
+            all.push_back(&(*several)[each]);
+        return all;
     }
 
     /// Waits until the kernel has ended; stops it if the user interrupts or the peer is gone. Returns whether nothing
@@ -62,9 +84,10 @@ struct end {
     bool finish(weftio::running_kernel& kernel)
     {
         weftio::progress_engine progress;
-        progress.attach(queue, {.on_sent = {}, .on_error = [](const weftio::send_failure& failure) {
-                                    fmt::print(stderr, "{}\n", failure.text);
-                                }});
+        for (weftio::rdma_queue* queue : queues())
+            progress.attach(*queue, {.on_sent = {}, .on_error = [](const weftio::send_failure& failure) {
+                                         fmt::print(stderr, "{}\n", failure.text);
+                                     }});
         while (!sample::interrupted && kernel.alive() && exchange.connected()) {
             progress.progress();
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -72,14 +95,17 @@ struct end {
         kernel.stop();
         kernel.wait_for(std::chrono::seconds(5));
         progress.progress();
-        const bool failed = queue.failed();
+        bool failed = false;
+        for (const weftio::rdma_queue* queue : queues())
+            failed = failed || queue->failed();
         if (!failed || !exchange.connected())
-            exchange.meet(); // the queue pair serves the peer until then; throws if the peer is gone
+            exchange.meet(); // the queue pairs serve the peer until then; throws if the peer is gone
         return !failed;
     }
 
     weftio::rdma_device at;
-    weftio::rdma_queue queue;
+    std::optional<weftio::rdma_queue> own;           ///< with a receive ring of its own
+    std::optional<weftio::rdma_connections> several; ///< or those that share one
     weftio::memory memory;
     weftio::memory_region region;
     weftio::tcp_exchange exchange;
@@ -89,20 +115,25 @@ struct end {
 bool serve(const options& wanted, const weftio::port& port, const weftio::device& device, weftio::tcp_exchange client)
 {
     const std::string address = wanted.address.empty() ? "10.0.0.1" : wanted.address;
-    end here(port, device, address, std::size_t{wanted.count} * BUFFER_BYTES, std::move(client));
+    end here(wanted, port, device, address, std::size_t{wanted.count} * BUFFER_BYTES, std::move(client));
     weftio::buf_arr buffers(here.region, device, {.count = wanted.count, .buffer_bytes = BUFFER_BYTES});
+    weftio::buf_arr landing(port, device, {.count = 64, .buffer_bytes = PIECE_BYTES});
     auto arrival_memory = device.allocate(wanted.count * 2 * sizeof(arrival), weftio::memory_kind::cpu_device);
     auto* const arrivals = static_cast<arrival*>(arrival_memory.device_address());
-    auto kernel = device.launch(rdma_server_kernel, {}, here.queue, here.queue.receives(), buffers,
-                                here.theirs.on_device(), arrivals);
+    auto kernel = wanted.shares()
+                      ? device.launch(rdma_shared_server_kernel, {}, *here.several, here.several->receives(), buffers,
+                                      landing, here.theirs.on_device(), arrivals)
+                      : device.launch(rdma_server_kernel, {}, *here.own, here.own->receives(), buffers,
+                                      here.theirs.on_device(), arrivals);
     bool as_sent = here.finish(kernel);
     const auto* const came = static_cast<const arrival*>(arrival_memory.cpu_address());
     for (std::uint32_t piece = 0; piece < wanted.count * 2; ++piece) {
         const auto* const bytes = static_cast<const std::uint8_t*>(here.memory.cpu_address()) + piece * PIECE_BYTES;
         const bool right = is_whole(bytes, piece) && came[piece].immediate == piece &&
                            came[piece].kind == (piece / 2 % 2 ? WEFTIO_DEV_RDMA_SEND_IMM : WEFTIO_DEV_RDMA_WRITE_IMM);
-        fmt::print("Server: buffer {}, piece {}: {} with immediate value {}, bytes of {:#04x}{}\n", piece / 2,
+        fmt::print("Server: buffer {}, piece {}: {} with immediate value {}, bytes of {:#04x}{}{}\n", piece / 2,
                    piece % 2, name_of(came[piece].kind), came[piece].immediate, bytes[0],
+                   wanted.shares() ? fmt::format(", by connection {}", came[piece].connection) : "",
                    right ? "" : ": not the bytes sent");
         as_sent = as_sent && right;
     }
@@ -112,14 +143,17 @@ bool serve(const options& wanted, const weftio::port& port, const weftio::device
 bool ask(const options& wanted, const weftio::port& port, const weftio::device& device, weftio::tcp_exchange server)
 {
     const std::string address = wanted.address.empty() ? "10.0.0.2" : wanted.address;
-    end here(port, device, address, sizeof(weftio_u64), std::move(server));
+    end here(wanted, port, device, address, wanted.connections * sizeof(weftio_u64), std::move(server));
     const auto pieces = static_cast<std::uint32_t>(here.theirs.bytes / PIECE_BYTES);
     weftio::buf_arr from(port, device, {.count = pieces, .buffer_bytes = PIECE_BYTES});
     weftio::buf_arr back(port, device, {.count = 1, .buffer_bytes = pieces * PIECE_BYTES});
     for (std::uint32_t piece = 0; piece < pieces; ++piece)
         std::memset(from.cpu_address(piece), byte_of(piece), PIECE_BYTES);
-    auto kernel = device.launch(rdma_client_kernel, {}, here.queue, from, here.theirs.on_device(),
-                                static_cast<const weftio_u64*>(here.memory.device_address()), back);
+    const auto* const signals = static_cast<const weftio_u64*>(here.memory.device_address());
+    auto kernel =
+        wanted.shares()
+            ? device.launch(rdma_shared_client_kernel, {}, *here.several, from, here.theirs.on_device(), signals, back)
+            : device.launch(rdma_client_kernel, {}, *here.own, from, here.theirs.on_device(), signals, back);
     bool as_sent = here.finish(kernel);
     std::uint32_t whole = 0;
     for (std::uint32_t piece = 0; piece < pieces; ++piece)
@@ -170,6 +204,10 @@ int main(int argc, char** argv)
     app.add_option("--count", wanted.count, "number of the server's buffers")
         ->check(CLI::Range(1, 1 << 20))
         ->excludes(connect);
+    app.add_option("--connections", wanted.connections,
+                   "connections of the two ends, the same number at both; more than 1 share a receive ring")
+        ->check(CLI::Range(1, 64));
+    app.add_flag("--shared", wanted.shared, "the shared receive ring also for 1 connection, at both ends");
     app.add_option("--timeout", wanted.timeout, "seconds to wait for the peer; 0: no limit");
     app.set_version_flag("-V,--version", "rdma_client_server " WEFTIO_VERSION);
     return sample::main_of(app, argc, argv, [&] {

@@ -1,5 +1,6 @@
 // Kernels of a GPU that use queue pairs, in pinned memory: the cases of unit/rdma/kernels_test.cpp.
 #include "fixture.hpp"
+#include "unit/rdma/connections_cases.hpp"
 #include "unit/rdma/kernel_cases.hpp"
 
 namespace weftio::test {
@@ -44,6 +45,15 @@ TEST_F(GpuRdma, KernelsLendMemoryAndGetItBack)
 TEST_F(GpuRdma, KernelsEndWhenTheHostWants)
 {
     at_one_port_and_at_two([](kernel_cases& ends) { ends.end_when_the_host_wants(); });
+}
+
+TEST_F(GpuRdma, KernelsAnswerAllByTheConnectionThatAsked)
+{
+    for (const bool one_port : {true, false}) {
+        SCOPED_TRACE(one_port ? "one port" : "two ports");
+        connections_cases ends({one_port, engine_mode::thread}, gpu_spec());
+        ends.answer_all();
+    }
 }
 
 } // namespace weftio::test

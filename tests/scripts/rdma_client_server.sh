@@ -33,6 +33,17 @@ done
 said=$("$sample" --count 301 | grep ^Server | tail -1) # the client may be the last to speak
 check "301 buffers" "Server: buffer 300, piece 1: WRITE with immediate value 601, bytes of 0x5c" "$said"
 
+# By connection: buffer k by connection k modulo their number, all from one receive ring.
+for connections in 1 3; do
+    sed "s/piece \(.*\)/&, by connection /" "$work/expected" | awk -v of=$connections '{split($3, number, ","); print $0 number[1] % of}' >"$work/by"
+    for device in $devices; do
+        said=$(bounded "$sample" -g $device --shared --connections $connections 2>&1)
+        check "$connections connections on $device: exit status" 0 $?
+        check "$connections connections on $device: what came" "$(cat "$work/by")" "$(grep ^Server <<<"$said")"
+        check_has "$connections connections on $device: what the client says" "8 pieces sent, 8 verified" "$said"
+    done
+done
+
 lend=$build/samples/lend_memory
 for device in $devices; do
     said=$(bounded "$lend" -g $device 2>&1)
@@ -55,6 +66,7 @@ refused() {
 refused 1 "--listen excludes --connect" --listen 18515 --connect localhost:18515
 refused 1 "--address: needs --listen or --connect" --address 10.0.0.1
 refused 1 "--count" --count 0
+refused 1 "--connections" --connections 65
 refused 4 "\"localhost\": no host; write HOST:PORT" --connect localhost
 refused 4 "\"fd00::1:18515\": an IPv6 address without brackets" --connect fd00::1:18515
 refused 4 "\"[::1]\": no port number; write HOST:PORT" --connect "[::1]"

@@ -94,6 +94,7 @@ class rdma_device {
 
  private:
     friend class queue_pair;
+    friend class rdma_connections;
     friend class rdma_queue;
     friend detail::internals;
 
@@ -281,8 +282,10 @@ class rdma_queue {
     void reset();
 
  private:
+    friend class rdma_connections;
     friend detail::internals;
     struct members;
+    explicit rdma_queue(std::shared_ptr<members> state) noexcept;
     std::shared_ptr<members> state_;
 };
 

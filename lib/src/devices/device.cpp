@@ -183,7 +183,7 @@ void require_reach(const devices::launch_request& request, const devices::device
 std::string handle_words(std::uint32_t abi)
 {
     constexpr std::uint32_t version_shift = 16, kind_shift = 24, byte = 0xff;
-    constexpr std::array<std::string_view, 10> kinds{"",
+    constexpr std::array<std::string_view, 11> kinds{"",
                                                      "a buf_arr",
                                                      "an eth_rxq",
                                                      "an eth_txq",
@@ -192,7 +192,8 @@ std::string handle_words(std::uint32_t abi)
                                                      "an rdma_queue",
                                                      "the receives of an rdma_queue",
                                                      "a completion_queue",
-                                                     "a file_queue"};
+                                                     "a file_queue",
+                                                     "rdma_connections"};
     const std::uint32_t kind = abi >> kind_shift;
     if (kind == 0 || kind >= kinds.size())
         return fmt::format("not a handle ({:#010x})", abi);

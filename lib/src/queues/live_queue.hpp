@@ -43,6 +43,7 @@ class live_queue {
 
     Queue* operator->() const noexcept { return queue_.get(); }
     Queue& operator*() const noexcept { return *queue_; }
+    const std::shared_ptr<Queue>& share() const noexcept { return queue_; }
     const std::shared_ptr<Life>& life() const noexcept { return life_; }
 
  private:

@@ -24,6 +24,15 @@ T* at(void* base, std::size_t offset)
     return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
 }
 
+/// A weftio_dev_control, which several rings may share: a kernel that gets them as one argument is stopped by it.
+using control_block = std::shared_ptr<const memory>;
+
+inline control_block make_control(const device& device)
+{
+    return std::make_shared<const memory>(
+        device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device, small_alignment));
+}
+
 /// One life of a ring, from one reset of its queue to the next: memory that a running kernel keeps alive (a lifeline).
 /// A kind of ring adds begin(), which initializes the ring and returns what the NIC needs of it, and the contents of
 /// its handle. @tparam Handle  what kernels read  @tparam Queue  the queue at its NIC
@@ -32,7 +41,7 @@ class ring_life : public devices::lifeline {
  public:
     weftio_dev_control* control() const noexcept override
     {
-        return static_cast<weftio_dev_control*>(control_.cpu_address());
+        return static_cast<weftio_dev_control*>(control_->cpu_address());
     }
     const devices::device_backend& backend() const noexcept override { return detail::internals::backend(where_); }
     std::string describe() const override { return queue_->describe(ring_number_); }
@@ -50,9 +59,10 @@ class ring_life : public devices::lifeline {
     Handle* handle() const noexcept { return static_cast<Handle*>(handle_.device_address()); }
 
  protected:
-    ring_life(const device& device, std::size_t ring_bytes)
+    /// @param control  shared with other rings; nullptr: its own
+    ring_life(const device& device, std::size_t ring_bytes, control_block control = {})
         : where_(device), ring_(device.allocate(ring_bytes, memory_kind::cpu_device, small_alignment)),
-          control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device, small_alignment)),
+          control_(control ? std::move(control) : make_control(device)),
           handle_(device.allocate(sizeof(Handle), memory_kind::device, small_alignment))
     {}
 
@@ -78,7 +88,7 @@ class ring_life : public devices::lifeline {
     {
         const nic::inline_turn turn = queue_->turn();
         made.abi = abi;
-        made.control = static_cast<weftio_dev_control*>(control_.device_address());
+        made.control = static_cast<weftio_dev_control*>(control_->device_address());
         made.clock = where_.clock();
         made.turn = reinterpret_cast<std::uint64_t>(turn.turn);
         made.turn_context = reinterpret_cast<std::uint64_t>(turn.context);
@@ -92,7 +102,8 @@ class ring_life : public devices::lifeline {
     /// Called when the queue is known.
     virtual Handle make_handle() const = 0;
 
-    memory control_, handle_;
+    const control_block control_;
+    memory handle_;
     std::shared_ptr<Queue> queue_;
     std::uint32_t ring_number_ = 0; ///< number of ring_ at queue_
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <utility>
 
 #include "weftio/error.hpp"
 
@@ -22,8 +23,9 @@ void require_send_entries(std::string_view who, std::uint32_t entries, std::stri
                                                         who, option, entries, fewest_entries, most_entries));
 }
 
-send_life::send_life(const device& device, const send_ring_options& options)
-    : ring_life(device, ring_layout(options.entries).bytes + (options.results ? options.entries * result_bytes : 0)),
+send_life::send_life(const device& device, const send_ring_options& options, control_block control)
+    : ring_life(device, ring_layout(options.entries).bytes + (options.results ? options.entries * result_bytes : 0),
+                std::move(control)),
       options_(options), layout_(options.entries),
       filled_(device.allocate(options.entries / 8, memory_kind::device, small_alignment))
 {}

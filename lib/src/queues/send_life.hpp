@@ -38,7 +38,8 @@ void require_send_entries(std::string_view who, std::uint32_t entries, std::stri
 /// One life of the ring of a send queue of any kind.
 class send_life final : public ring_life<weftio_dev_send_queue, nic::send_queue> {
  public:
-    send_life(const device& device, const send_ring_options& options);
+    /// @param control  shared with other rings; nullptr: its own
+    send_life(const device& device, const send_ring_options& options, control_block control = {});
 
     /// Initializes the ring: no entry is written, none is completed. Returns what the NIC needs of it.
     nic::send_ring begin() const;

@@ -1,14 +1,11 @@
+#include "rdma/rdma_queue.hpp"
+
 #include <fmt/format.h>
 
 #include <bit>
 
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
-#include "queues/live_queue.hpp"
-#include "queues/reported_queue.hpp"
-#include "queues/send_life.hpp"
-#include "rdma/pair_attributes.hpp"
-#include "rdma/receive_life.hpp"
 #include "rdma/trace_file.hpp"
 #include "weftio/error.hpp"
 
@@ -51,64 +48,64 @@ rdma::pair_attributes attributes_of(const rdma::local_addresses& at, const rdma_
     return made;
 }
 
-/// Both rings of a queue pair from creation or reset to the next reset.
-struct pair_life {
-    pair_life(const device& device, const rdma_queue_options& options, bool strict)
-        : strict_windows(strict),
-          sends(device, {.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_RDMA}),
-          receives(device, options.receive_entries, options.receive_segments, sends.completion())
-    {}
-
-    nic::rdma_rings begin()
-    {
-        return {.send = sends.begin(), .receive = receives.begin(), .strict_windows = strict_windows};
-    }
-    void belong_to(const std::shared_ptr<nic::rdma_queue>& queue, std::uint32_t ring_number)
-    {
-        sends.belong_to(queue, ring_number);
-        receives.belong_to(queue, ring_number);
-    }
-
-    const bool strict_windows;
-    queues::send_life sends;
-    rdma::receive_life receives;
-};
-
 } // namespace
 
-struct rdma_queue::members final : queues::reported_queue, rdma_receives {
-    members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const rdma_queue_options& wanted)
-        : at(std::move(port)), where(kernels), options(wanted), attributes(attributes_of(*at, wanted)),
-          queue(make_life(),
-                [&](const nic::rdma_rings& rings) { return at->nic->make_rdma_queue(rings, options.service); }),
-          own(attributes.address(queue->number(), attributes.first().send_psn))
-    {}
+rdma::pair_life::pair_life(const device& device, const rdma_queue_options& options, bool strict_windows,
+                           connection_place place)
+    : sends(device, {.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_RDMA}, place.control),
+      strict_windows_(strict_windows), place_(std::move(place))
+{
+    if (!place_.receives)
+        own_.emplace(device, options.receive_entries, options.receive_segments, sends.completion());
+}
 
-    std::shared_ptr<pair_life> make_life() const
-    {
-        return core::make_shared_here<pair_life>(where, options, at->strict_windows);
-    }
-    const char* kind() const noexcept override { return "rdma_queue"; }
-    nic::send_queue& reports() noexcept override { return *queue; }
-    weftio_dev_rdma_recv* handle() const noexcept override { return queue.life()->receives.handle(); }
-    weftio_dev_control* control() const noexcept override { return queue.life()->receives.control(); }
-    std::shared_ptr<devices::lifeline> line() const noexcept override
-    {
-        return {queue.life(), &queue.life()->receives};
-    }
+nic::rdma_rings rdma::pair_life::begin()
+{
+    return {.send = sends.begin(),
+            .receive = own_ ? own_->begin() : place_.receives->of_connection(place_.index),
+            .strict_windows = strict_windows_};
+}
 
-    const std::shared_ptr<const rdma_device::state> at;
-    const device where;
-    const rdma_queue_options options;
-    rdma::pair_attributes attributes;
-    queues::live_queue<pair_life, nic::rdma_queue> queue;
-    rdma_address own;
-};
+void rdma::pair_life::belong_to(const std::shared_ptr<nic::rdma_queue>& queue, std::uint32_t ring_number)
+{
+    sends.belong_to(queue, ring_number);
+    if (own_)
+        own_->belong_to(queue, ring_number);
+}
+
+weftio_dev_rdma_recv* rdma::pair_life::receives() const noexcept
+{
+    return own_ ? own_->handle() : place_.receives->handle();
+}
+
+devices::lifeline& rdma::pair_life::receive_line() noexcept
+{
+    return own_ ? static_cast<devices::lifeline&>(*own_) : *place_.receives;
+}
+
+rdma_queue::members::members(std::shared_ptr<const rdma_device::state> port, const device& kernels,
+                             const rdma_queue_options& wanted, rdma::connection_place among)
+    : at(std::move(port)), where(kernels), options(wanted), place(std::move(among)),
+      attributes(attributes_of(*at, wanted)),
+      queue(make_life(),
+            [&](const nic::rdma_rings& rings) { return at->nic->make_rdma_queue(rings, options.service); }),
+      own(attributes.address(queue->number(), attributes.first().send_psn))
+{
+    if (place.receives)
+        place.receives->add(queue.share());
+}
+
+std::shared_ptr<rdma::pair_life> rdma_queue::members::make_life() const
+{
+    return core::make_shared_here<rdma::pair_life>(where, options, at->strict_windows, place);
+}
 
 rdma_queue::rdma_queue(const rdma_device& at, const device& device, rdma_queue_options options)
 {
     state_ = core::make_shared_here<members>(at.state_, device, options);
 }
+
+rdma_queue::rdma_queue(std::shared_ptr<members> state) noexcept : state_(std::move(state)) {}
 
 rdma_queue::rdma_queue(rdma_queue&&) noexcept = default;
 

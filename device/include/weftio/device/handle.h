@@ -28,7 +28,7 @@
 #include "weftio/device/platform.h"
 
 /** Changes with the layout of any handle. */
-#define WEFTIO_DEV_ABI_VERSION 2u
+#define WEFTIO_DEV_ABI_VERSION 3u
 
 /** The first word of a handle. Never 0. */
 #define WEFTIO_DEV_ABI(KIND, BYTES) ((KIND) << 24 | WEFTIO_DEV_ABI_VERSION << 16 | (BYTES))
@@ -41,6 +41,7 @@
 #define WEFTIO_DEV_ABI_RDMA_RECV WEFTIO_DEV_ABI(7u, 192u)
 #define WEFTIO_DEV_ABI_COMPLETION_QUEUE WEFTIO_DEV_ABI(8u, 128u)
 #define WEFTIO_DEV_ABI_FILE_QUEUE WEFTIO_DEV_ABI(9u, 128u)
+#define WEFTIO_DEV_ABI_RDMA_CONNECTIONS WEFTIO_DEV_ABI(10u, 16u)
 
 #if defined(WEFTIO_DEV_CHECKS)
 #define WEFTIO_DEV_HAS_CHECKS 1

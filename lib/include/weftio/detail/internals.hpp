@@ -22,6 +22,7 @@ class memory_region;
 class memory_window;
 class port;
 class queue_pair;
+class rdma_connections;
 class rdma_device;
 class rdma_queue;
 class rdma_receives;
@@ -96,6 +97,8 @@ struct internals {
     static std::shared_ptr<devices::lifeline> line(const eth_rxq& queue) noexcept;
     static std::shared_ptr<devices::lifeline> line(const eth_txq& queue) noexcept;
     static std::shared_ptr<devices::lifeline> line(const file_queue& queue) noexcept;
+    /// Of the send rings of all, as they are at the last handle().
+    static std::shared_ptr<devices::lifeline> line(const rdma_connections& connections) noexcept;
     static std::shared_ptr<devices::lifeline> line(const rdma_queue& queue) noexcept; ///< of the send ring
     static std::shared_ptr<devices::lifeline> line(const rdma_receives& receives) noexcept;
     static std::shared_ptr<devices::lifeline> line(const semaphore& semaphore) noexcept;

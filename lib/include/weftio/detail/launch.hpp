@@ -23,6 +23,7 @@ struct weftio_dev_eth_txq;
 struct weftio_dev_dma;
 struct weftio_dev_file_queue;
 struct weftio_dev_rdma;
+struct weftio_dev_rdma_connections;
 struct weftio_dev_rdma_recv;
 struct weftio_dev_semaphore;
 
@@ -89,6 +90,8 @@ template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_completion_queue> = WEFTIO_DEV_ABI_COMPLETION_QUEUE;
 template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_rdma> = WEFTIO_DEV_ABI_RDMA;
+template <>
+inline constexpr std::uint32_t abi_of<weftio_dev_rdma_connections> = WEFTIO_DEV_ABI_RDMA_CONNECTIONS;
 template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_rdma_recv> = WEFTIO_DEV_ABI_RDMA_RECV;
 

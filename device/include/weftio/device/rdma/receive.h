@@ -1,12 +1,17 @@
 /**
- * The receive ring of a queue pair inside a kernel: receives are posted, messages of the peer fill them.
+ * The receive ring of a queue pair, or of several connections, inside a kernel: receives are posted, messages of peers
+ * fill them.
  *
  * Life of a receive: *post* names memory for one message. *Commit* lets the NIC use it. A SEND of the peer, or a WRITE
  * with immediate, takes the oldest committed receive and completes it. *Wait* or *poll* hands the message out.
  * *Message* describes it. The receive at position k gets message k. Strong and weak posting are as in rdma.h.
  *
+ * Connections that share a ring (rdma_connections.h) take receives in the order in which their messages begin, and the
+ * ring hands messages out in the order in which they end: the receive at any position may get message k, and *message*
+ * tells its buffer, and the connection. At most the depth less 1 receives are posted at a time.
+ *
  * Receives may be posted before the queue pair is connected. Messages take them in the order of their positions. The
- * format is that of docs/formats.md, sections "Entries" and "Completions".
+ * format is that of docs/formats.md, sections "Entries", "Shared receives" and "Completions".
  */
 #pragma once
 
@@ -14,17 +19,18 @@
 #include "weftio/device/queue/completion.h"
 #include "weftio/device/queue/send.h"
 
-/** Made by the host class `rdma_queue`. Kernels use it through the functions below only. */
+/** Made by the host classes `rdma_queue` and `rdma_connections`. Kernels use it through the functions below only. */
 struct weftio_dev_rdma_recv {
     /** Entries are enqueued and committed as in a send queue; its `completion` is what `taken` writes. */
     struct weftio_dev_send_queue queue;
     struct weftio_dev_completion_ring completions;
     const WEFTIO_GLOBAL struct weftio_cqe
-        *connection;                 /**< collapsed completion of the send side: shows that the pair has failed */
-    WEFTIO_GLOBAL weftio_u32 *taken; /**< names the last message that was handed out */
-    weftio_u32 segments;             /**< of an entry */
-    weftio_u32 received;             /**< next message to hand out */
-    weftio_u32 reserved[6];
+        *connection;                   /**< collapsed completion of the send side: shows that the pair has failed */
+    WEFTIO_GLOBAL weftio_u32 *taken;   /**< names the last message that was handed out; if shared, the one before it */
+    weftio_u32 segments;               /**< pieces of memory in an entry */
+    weftio_u32 received;               /**< next message to hand out */
+    WEFTIO_GLOBAL weftio_u32 *entries; /**< shared ring: the entry of each of `depth` positions; 0: not shared */
+    weftio_u32 reserved[4];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_rdma_recv) == (WEFTIO_DEV_ABI_RDMA_RECV & 0xffffu),
                      "host and device share this layout");
@@ -46,6 +52,9 @@ struct weftio_dev_rdma_message {
     weftio_u32 solicited; /**< 1: the peer sent it with WEFTIO_DEV_RDMA_SOLICITED */
     weftio_u32 syndrome;  /**< enum weftio_syndrome of a receive that failed, else 0 */
     weftio_u32 reason;    /**< the NIC's own reason, for weftio::explain() at the host; else 0 */
+    /** First piece of the receive, as it was posted: a SEND lies there. Of 0 bytes if the receive had none. */
+    struct weftio_dev_buf buffer;
+    weftio_u32 connection; /**< index of the connection, in a ring that several share; else 0 */
 };
 
 /** Whether `recv` is a receive ring: as weftio_dev_is_handle. */
@@ -60,13 +69,29 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_recv_fits(struct weftio_dev_buf buffer, wef
     return offset <= buffer.bytes && bytes <= buffer.bytes - offset && bytes <= 0x80000000u;
 }
 
+/** The entry at a position: of a shared ring, whichever had become free when the position did. */
+WEFTIO_FN weftio_u32 weftio_dev_rdma_recv_entry(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv,
+                                                weftio_u32 position)
+{
+    const weftio_u32 slot = position & recv->queue.ring.mask;
+
+    return recv->entries ? weftio_load_relaxed_u32(recv->entries + slot) : slot;
+}
+
+/** Address of the first segment of an entry: a link if the ring is shared, else its first piece. */
+WEFTIO_FN WEFTIO_GLOBAL weftio_u32 *weftio_dev_rdma_recv_at(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv,
+                                                            weftio_u32 entry)
+{
+    return recv->queue.ring.segments + (weftio_u64)entry * (recv->segments + (recv->entries ? 1 : 0)) * 4;
+}
+
 /** Writes piece `piece` of an entry and ends the list of pieces behind it; 0 bytes end the list at `piece`. */
 WEFTIO_FN void weftio_dev_rdma_write_piece(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv, weftio_u32 index,
                                            weftio_u32 piece, struct weftio_dev_buf buffer, weftio_u64 offset,
                                            weftio_u64 bytes)
 {
-    weftio_u64 segment = (weftio_u64)(index & recv->queue.ring.mask) * recv->segments + piece;
-    WEFTIO_GLOBAL weftio_u32 *at = recv->queue.ring.segments + segment * 4;
+    const weftio_u32 entry = weftio_dev_rdma_recv_entry(recv, index);
+    WEFTIO_GLOBAL weftio_u32 *at = weftio_dev_rdma_recv_at(recv, entry) + (piece + (recv->entries ? 1 : 0)) * 4;
     weftio_u64 address_be = weftio_swap64((weftio_u64)buffer.address + offset);
 
     if (bytes)
@@ -126,7 +151,7 @@ WEFTIO_FN void weftio_dev_rdma_recv_get_info(const WEFTIO_GLOBAL struct weftio_d
  * its own. Before commit_weak every position must have its receive; until then another call with the same position
  * replaces the receive, its pieces included. As weftio_dev_rdma_recv_post_position otherwise.
  *
- * @pre message `position` - depth has been handed out
+ * @pre message `position` - depth has been handed out; in a shared ring, also the one behind it
  * @param position  free-running, from weftio_dev_rdma_recv_get_info() on
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_rdma_recv_post_position, or `position` has been
  *         committed, or is the depth of the ring or more beyond the next one to commit. On error nothing is written.
@@ -218,26 +243,46 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_recv_is_error(const WEFTIO_GLOBAL struct we
 }
 
 /**
+ * Shared ring: the entry of message `index` is free, and gets the position `index` + depth, behind the entry of the
+ * position before it.
+ */
+WEFTIO_FN void weftio_dev_rdma_recv_free(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv, weftio_u32 index)
+{
+    const weftio_u32 publication =
+        weftio_load_relaxed_u32(&weftio_dev_completion_at(&recv->completions, index)->publication);
+    const weftio_u32 entry = weftio_cqe_wqe_counter(publication) & recv->queue.ring.mask;
+    /* The position before is the last one, which is never committed, so the NIC does not read its link yet. */
+    const weftio_u32 before = weftio_dev_rdma_recv_entry(recv, index - 1);
+
+    weftio_store_relaxed_u32(weftio_dev_rdma_recv_at(recv, before), weftio_swap32(entry));
+    weftio_store_relaxed_u32(recv->entries + (index & recv->queue.ring.mask), entry);
+}
+
+/**
  * Hands out messages [first, first + count). Returns what a wait for `wanted` messages that ended with `status`
  * returns.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_hand_out(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv, weftio_u32 first,
                                                    weftio_u32 count, weftio_u32 wanted, weftio_s32 status)
 {
-    if (count && weftio_dev_rdma_recv_is_error(recv, first + count - 1))
+    const weftio_u32 shared = recv->entries ? 1 : 0, end = first + count;
+
+    if (count && !shared && weftio_dev_rdma_recv_is_error(recv, end - 1))
         status = WEFTIO_DEV_QUEUE_ERROR;
     else if (count == wanted && status != WEFTIO_DEV_ABORTED)
         status = WEFTIO_DEV_OK;
+    for (weftio_u32 index = first; shared && index != end; ++index)
+        weftio_dev_rdma_recv_free(recv, index);
     if (count) {
-        weftio_store_relaxed_u32(&recv->received, first + count);
+        weftio_store_relaxed_u32(&recv->received, end);
         /*
          * Release, pairs with the acquire in weftio_dev_send_completed: completions are read before their positions are
-         * posted again.
+         * posted again, and entries of a shared ring have their positions.
          */
         weftio_store_release_sys_u32(recv->taken,
-                                     weftio_cqe_publication(first + count - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0));
+                                     weftio_cqe_publication(end - 1 - shared, WEFTIO_CQE_OPCODE_REQUESTER, 0));
     }
-    weftio_dev_beat(recv->queue.control, &recv->queue.beats, WEFTIO_DEV_FUNCTION_RECEIVE, first + count, status);
+    weftio_dev_beat(recv->queue.control, &recv->queue.beats, WEFTIO_DEV_FUNCTION_RECEIVE, end, status);
     return status;
 }
 
@@ -251,11 +296,13 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_hand_out(WEFTIO_GLOBAL struct weftio_d
  *
  * @param wanted      1 .. depth of the ring
  * @param[out] count  messages handed out: `wanted` when the status is OK, else `wanted` or fewer
- * @param[out] first  index of the first message, which is the position of its receive; unchanged on INVALID_ARGUMENT
+ * @param[out] first  index of the first message, which is the position of its receive unless the ring is shared;
+ *                    unchanged on INVALID_ARGUMENT
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT `timeout_ns` have passed; WEFTIO_DEV_ABORTED the host asks the kernel to
  *         end; WEFTIO_DEV_QUEUE_ERROR the queue pair has failed, and the last messages may be receives that failed or
- *         were flushed; WEFTIO_DEV_INVALID_ARGUMENT `wanted` is 0 or above the depth; with WEFTIO_DEV_CHECKS also:
- *         `recv` is no receive ring, or another version's
+ *         were flushed (never for a shared ring: a connection that fails completes the receive that it had taken, if
+ *         any, and weftio_dev_rdma_recv_message tells); WEFTIO_DEV_INVALID_ARGUMENT `wanted` is 0 or above the depth;
+ *         with WEFTIO_DEV_CHECKS also: `recv` is no receive ring, or another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_wait(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv, weftio_u32 wanted,
                                                weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first)
@@ -297,6 +344,23 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_poll(WEFTIO_GLOBAL struct weftio_dev_r
     return weftio_dev_rdma_recv_hand_out(recv, *first, *count, most, status);
 }
 
+/** The first piece of an entry. */
+WEFTIO_FN struct weftio_dev_buf weftio_dev_rdma_recv_buffer(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv,
+                                                            weftio_u32 entry)
+{
+    const WEFTIO_GLOBAL weftio_u32 *piece = weftio_dev_rdma_recv_at(recv, entry) + (recv->entries ? 4 : 0);
+    const weftio_u32 bytes = weftio_swap32(weftio_load_relaxed_u32(piece));
+    const weftio_u64 high = weftio_swap32(weftio_load_relaxed_u32(piece + 2));
+    struct weftio_dev_buf buffer = {0, 0, 0};
+
+    buffer.lkey_be = weftio_load_relaxed_u32(piece + 1);
+    if (buffer.lkey_be == weftio_swap32(WEFTIO_LKEY_INVALID))
+        return buffer;
+    buffer.address = (WEFTIO_GLOBAL weftio_u8 *)(high << 32 | weftio_swap32(weftio_load_relaxed_u32(piece + 3)));
+    buffer.bytes = bytes ? bytes : 0x80000000u;
+    return buffer;
+}
+
 /** The enum weftio_dev_rdma_kind of a completion with this opcode. */
 WEFTIO_FN weftio_u32 weftio_dev_rdma_kind_of(weftio_u32 opcode)
 {
@@ -311,7 +375,7 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_kind_of(weftio_u32 opcode)
 /**
  * Describes message `index`. Never blocks; any lane.
  *
- * @pre `index` was handed out, and position `index` + depth has not been committed
+ * @pre `index` was handed out, and position `index` + depth has not been committed or, in a shared ring, not posted
  * @param[out] message  unchanged unless the status is OK or QUEUE_ERROR
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the receive failed or was flushed, and `syndrome` is the cause;
  *         WEFTIO_DEV_NOT_FOUND the message was not handed out, or its completion has been overwritten;
@@ -336,5 +400,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_message(const WEFTIO_GLOBAL struct wef
     message->solicited = publication >> 24 & WEFTIO_CQE_SOLICITED ? 1 : 0;
     message->syndrome = failed ? (weftio_u32)time & 0xffu : 0;
     message->reason = failed ? (weftio_u32)(time >> 8) & 0xffu : 0;
+    message->buffer = weftio_dev_rdma_recv_buffer(recv, weftio_cqe_wqe_counter(publication) & recv->queue.ring.mask);
+    message->connection = weftio_swap32(cqe->user_index_be) & 0xffffffu;
     return failed ? WEFTIO_DEV_QUEUE_ERROR : WEFTIO_DEV_OK;
 }

@@ -21,6 +21,23 @@ struct weftio_dev_remote {
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_remote) == 24, "host and device share this layout");
 
+/**
+ * Buffer `index` of an array of buffers of `bytes` bytes each at the peer, as weftio_dev_buf_get() returns one of local
+ * memory. Never blocks; any lane.
+ *
+ * @return the buffer; one of 0 bytes, in which nothing is written or read, if it reaches beyond `array`
+ */
+WEFTIO_FN struct weftio_dev_remote weftio_dev_remote_get(struct weftio_dev_remote array, weftio_u32 index,
+                                                         weftio_u64 bytes)
+{
+    /* The quotient, because a product may wrap. */
+    const weftio_u32 is_inside = bytes && index < array.bytes / bytes;
+
+    array.address += is_inside ? index * bytes : 0;
+    array.bytes = is_inside ? bytes : 0;
+    return array;
+}
+
 /** Made by the functions below. */
 struct weftio_dev_rdma_request {
     weftio_u32 opcode;
