@@ -29,6 +29,7 @@
 #include "common/table.hpp"
 #include "net/crc32.hpp"
 #include "rdma/measure.hpp"
+#include "rdma/receives.hpp"
 #include "rdma/stream.hpp"
 #include "weftio/weftio.hpp"
 
@@ -173,7 +174,8 @@ std::vector<measurement> at_one_port(const options& wanted)
     const double seconds = wanted.seconds;
     const std::string copied = "memcpy 64 KiB", small_one = "write 8 B inline, loopback inline",
                       large_one = "write 64 KiB, loopback inline",
-                      registered = "register and destroy 1 MiB, loopback inline";
+                      registered = "register and destroy 1 MiB, loopback inline",
+                      sent = "send 1 KiB and take it, loopback inline";
     std::vector<measurement> all{
         {"memory a queue pair, beside its rings", "", "bytes", 1,
          [count = wanted.idle](const rdma_setup& setup) { return bench::bytes_of_a_queue_pair(setup, count); }, true},
@@ -188,7 +190,12 @@ std::vector<measurement> at_one_port(const options& wanted)
         {registered, "", "M/s", 1e-6,
          [=](const rdma_setup& setup) { return bench::registered_and_destroyed(setup, false, seconds); }},
         {"bind and invalidate 1 MiB, loopback inline", registered, "M/s", 1e-6,
-         [=](const rdma_setup& setup) { return bench::bound_and_invalidated(setup, false, seconds); }}};
+         [=](const rdma_setup& setup) { return bench::bound_and_invalidated(setup, false, seconds); }},
+        {sent, "", "M/s", 1e-6,
+         [=](const rdma_setup& setup) { return bench::sent_and_taken(setup, bench::receive_ring::own, kib, seconds); }},
+        {"send 1 KiB and take it, loopback inline, shared receives", sent, "M/s", 1e-6, [=](const rdma_setup& setup) {
+             return bench::sent_and_taken(setup, bench::receive_ring::shared, kib, seconds);
+         }}};
     add_idle(wanted, "loopback inline", wanted.idle / 2, all);
     return all;
 }
