@@ -148,7 +148,8 @@ struct rdma_counters {
     /// The packet was refused, which ends its message, and with RC the queue pair. With UD: it had another Q_Key, or
     /// its receive failed.
     std::uint64_t refused = 0;
-    /// Packets behind a refused one; with UC also those behind a lost one; with UD those that are no datagram for this
+    /// Packets behind a refused one; with RC also repeats of a READ or an atomic that cannot be answered, and those
+    /// that had no memory; with UC also packets behind a lost one; with UD those that are no datagram for this
     /// queue pair: malformed, of another service or partition, or longer than the port's path MTU.
     std::uint64_t ignored = 0;
     std::uint64_t packets = 0;       ///< request packets sent

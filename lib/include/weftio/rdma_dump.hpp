@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weftio/counters.hpp"
 #include "weftio/rdma_state.hpp"
 #include "weftio/refusal.hpp"
 
@@ -77,6 +78,7 @@ struct rdma_dump {
     std::uint32_t answers_waiting = 0;      ///< acknowledgments and READ responses that have not been sent
     std::uint32_t receives_posted = 0;      ///< receives that are posted and that no message has taken
     std::vector<rdma_refused> refused_by{}; ///< since construction; the sum is rdma_counters::refused
+    rdma_counters counters{};
 
     std::string last_error{};        ///< one sentence: the entry, request or receive, and the reason; empty: none
     std::uint64_t last_error_ns = 0; ///< UTC

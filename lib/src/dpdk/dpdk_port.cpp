@@ -83,6 +83,10 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
         shared_ = std::make_unique<dpdk::shared_wire>(spec, parsed.wire, parsed.loss);
     if (!options.dump.empty())
         dump_ = std::make_unique<frame_dump>(spec, options.dump);
+    if (const bool lossy = shared_ && shared_->is_lossy(); lossy || dump_)
+        core::log(log_level::info,
+                  fmt::format("weftio: port {}: {}{}{} frames, also between queue pairs of this process", spec,
+                              lossy ? "loses" : "", lossy && dump_ ? " and " : "", dump_ ? "dumps" : ""));
     dpdk::forget_driver_log();
     if (!parsed.note.text.empty())
         core::log(parsed.note.level, parsed.note.text);

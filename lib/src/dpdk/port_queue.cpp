@@ -37,6 +37,21 @@ std::uint16_t port_queue::give(rte_mbuf** frames, std::uint16_t count) const noe
     return pass_on(*this, frames, count);
 }
 
+std::uint16_t port_queue::give_back(rte_mbuf** frames, std::uint16_t count) const noexcept
+{
+    if (dump)
+        dump->sent(frames, count, [](rte_mbuf**, std::uint16_t some) { return some; });
+    const std::uint16_t kept = shared ? shared->lose_some(frames, count) : count;
+    if (dump)
+        dump->received(frames, kept);
+    return kept;
+}
+
+bool port_queue::is_watched() const noexcept
+{
+    return dump != nullptr || (shared != nullptr && shared->is_lossy());
+}
+
 std::uint16_t port_queue::take(rte_mbuf** packets, std::uint16_t most) const noexcept
 {
     const std::uint16_t taken = shared ? shared->take(packets, most) : rte_eth_rx_burst(port, queue, packets, most);

@@ -23,6 +23,12 @@ struct port_queue {
     /// how many it took; their mbufs are the caller's. Only the engine of the port queue calls it.
     std::uint16_t take(rte_mbuf** packets, std::uint16_t most) const noexcept;
 
+    /// Passes frames from this port to itself: notes them in the dump, and loses what the wire loses. Returns how many
+    /// arrive; they are at the front. Only the engine of the port queue calls it.
+    std::uint16_t give_back(rte_mbuf** frames, std::uint16_t count) const noexcept;
+    /// Whether frames are dumped, or lost on purpose: then nothing may go past give(), take() and give_back().
+    bool is_watched() const noexcept;
+
     std::uint16_t port = 0, queue = 0;
     std::uint32_t mtu = 0, most_mtu = 0; ///< the current MTU, and the largest that the driver can take
     capture_writer* file = nullptr;      ///< takes the frames instead of the driver, if the port writes a capture

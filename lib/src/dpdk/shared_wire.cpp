@@ -43,6 +43,20 @@ std::uint16_t shared_wire::give(rte_mbuf** frames, std::uint16_t count) noexcept
     return taken;
 }
 
+std::uint16_t shared_wire::lose_some(rte_mbuf** frames, std::uint16_t count) noexcept
+{
+    std::uint16_t kept = 0;
+    for (rte_mbuf* const frame : std::span(frames, count)) {
+        if (loss_.takes_next()) {
+            lost_.add(1);
+            rte_pktmbuf_free(frame);
+        } else {
+            frames[kept++] = frame;
+        }
+    }
+    return kept;
+}
+
 bool shared_wire::has_spare() noexcept
 {
     if (spare_ == 0 && rte_pktmbuf_alloc_bulk(pool_, spares_.data(), mbufs_at_once) == 0)

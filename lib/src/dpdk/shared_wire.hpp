@@ -15,7 +15,7 @@ struct rte_mempool;
 
 namespace weftio::dpdk {
 
-/// - Threads: the engine of the port calls give() and take(). Any thread calls the others.
+/// - Threads: the engine of the port calls give(), lose_some() and take(). Any thread calls the others.
 class shared_wire {
  public:
     /// Joins. Throws what wires::member throws. @param spec  of the port, for errors
@@ -29,6 +29,11 @@ class shared_wire {
     void receive_into(rte_mempool& pool) noexcept { pool_ = &pool; }
     /// Sends frames in order and frees their mbufs, until a lane is full. Never blocks. Returns how many it took.
     std::uint16_t give(rte_mbuf** frames, std::uint16_t count) noexcept;
+    /// Whether frames are lost on purpose.
+    bool is_lossy() const noexcept { return loss_.takes_any(); }
+    /// Loses and frees some of the frames, if it is_lossy(), as give() does. Keeps the others in order, at the front.
+    /// Returns how many.
+    std::uint16_t lose_some(rte_mbuf** frames, std::uint16_t count) noexcept;
     /// Receives at most `most` frames into new mbufs. Never blocks. Returns how many.
     std::uint16_t take(rte_mbuf** frames, std::uint16_t most) noexcept;
 

@@ -64,6 +64,21 @@ void add_requests(const rdma_dump& dump, std::string& text)
         fmt::format_to(to, "\n    and {} more", dump.entries_in_flight - dump.entries.size());
 }
 
+void add_packets(const rdma_counters& of, std::string& text)
+{
+    const auto to = std::back_inserter(text);
+    fmt::format_to(to,
+                   "\n  packets: {} sent, {} of them repeats, after {} NAKs, {} gaps, {} timeouts and {} RNR NAKs; {} "
+                   "answers, {} of them late, {} wrong",
+                   of.packets, of.repeated, of.packet_seq_err, of.implied_nak_seq_err, of.local_ack_timeout_err,
+                   of.rnr_naks, of.answers, of.stale_answers, of.wrong_answers);
+    fmt::format_to(to,
+                   "\n  packets of the peer: {} received, {} executed, {} repeats, {} out of sequence, {} without a "
+                   "receive, {} refused, {} ignored",
+                   of.requests, of.executed, of.duplicate_request, of.out_of_sequence, of.not_ready, of.refused,
+                   of.ignored);
+}
+
 } // namespace
 
 const char* to_string(rdma_service service) noexcept
@@ -111,6 +126,7 @@ std::string to_string(const rdma_dump& dump)
                    dump.expected_psn, dump.msn, dump.answers_waiting, dump.receives_posted);
     for (const rdma_refused& each : dump.refused_by)
         fmt::format_to(to, "\n    {} refused: {}", each.count, explain(each.reason));
+    add_packets(dump.counters, text);
     fmt::format_to(to, "\n  {} turns of engine {}; last error: {}", dump.turns, dump.engine,
                    dump.last_error.empty() ? "none" : dump.last_error.c_str());
     return text;

@@ -233,11 +233,12 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
 }
 
 /// RDMA step 6: sends a READ request, from the first response packet that has not arrived (IBTA 9.7.5.1.4). A long
-/// READ is requested in parts.
+/// READ is requested in parts. A repeat asks for nothing that was not asked for before: peers drop others.
 bool requester::send_read(packet_sink& sink, allowance& most, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);
-    const std::uint32_t count = std::min(next.packets - packet_, most_of_a_read()), psn = cursor_psn();
+    const std::uint32_t psn = cursor_psn(), known = (sent_ - psn) & psn_mask;
+    const std::uint32_t count = std::min({next.packets - packet_, most_of_a_read(), known == 0 ? longest_read : known});
     if (count == 0 || ((psn + count - acknowledged_) & psn_mask) > most_psns)
         return false;
     const std::uint32_t mtu = settings_.path_mtu, from = packet_ * mtu;

@@ -38,7 +38,7 @@ responder::responder(rdma_service service, const roce_connection& settings, remo
 {}
 
 /// RDMA step 8: checks the sequence number (IBTA 9.7.4.1.2). A packet with the expected PSN is executed, a later one
-/// shows a gap, an earlier one is a repeat.
+/// shows a gap, an earlier one is a repeat. A READ that begins as a repeat and reaches beyond is executed.
 void responder::receive(const roce_packet& packet)
 {
     received.add(1);
@@ -49,12 +49,25 @@ void responder::receive(const roce_packet& packet)
     if (failed_ || shape.is_response() || service_of(opcode) != opcodes_of(service_) ||
         !same_partition(settings_, packet.headers) || (repeats && !is_well_formed(packet, shape)))
         return ignored.add(1);
-    if (repeats) {
-        duplicate.add(1);
-        return repeat(packet.headers, shape);
-    }
-    if (ahead == 0 || look_ahead(packet, shape))
+    if (repeats && !reaches_beyond(packet.headers, shape))
+        return (repeat(packet.headers, shape) ? duplicate : ignored).add(1);
+    if (repeats)
+        answers_.cut(packet.headers.bth.psn, settings_.path_mtu);
+    if (repeats || ahead == 0 || look_ahead(packet, shape))
         conclude(execute(packet, shape), packet, shape);
+}
+
+/// Whether an earlier READ asks for more than was executed: the requester has split a long READ otherwise than before.
+bool responder::reaches_beyond(const roce_headers& headers, const roce_shape& shape) const noexcept
+{
+    return shape.operation == roce_operation::read_request && under_way_ == roce_operation::none &&
+           headers.dma_bytes <= largest_message_bytes && psn_distance(expected_, end_of_read(headers)) > 0;
+}
+
+/// The PSN after the last response to a READ.
+std::uint32_t responder::end_of_read(const roce_headers& headers) const noexcept
+{
+    return psn_add(headers.bth.psn, packets_of(headers.dma_bytes, settings_.path_mtu));
 }
 
 /// A gap. RC: sends one NAK, and nothing more until the missing packet comes (IBTA 9.7.5.2.8). UC: the message in
@@ -243,7 +256,7 @@ responder::verdict responder::take_read(const roce_headers& headers)
             return refuse(why, range);
     }
     const std::uint32_t msn = psn_add(msn_, 1);
-    if (!answers_.add({.what = answer::kind::read, .fresh = true, .psn = expected_, .msn = msn, .range = range}))
+    if (!answers_.add({.what = answer::kind::read, .fresh = true, .psn = headers.bth.psn, .msn = msn, .range = range}))
         return verdict::no_room;
     msn_ = msn;
     return verdict::done;
@@ -319,7 +332,7 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
 void responder::advance(const roce_packet& packet, const roce_shape& shape)
 {
     const bool reads = shape.operation == roce_operation::read_request;
-    expected_ = psn_add(expected_, reads ? packets_of(packet.headers.dma_bytes, settings_.path_mtu) : 1);
+    expected_ = reads ? end_of_read(packet.headers) : psn_add(expected_, 1);
     gap_reported_ = false;
     const bool asks = shape.operation == roce_operation::send || shape.operation == roce_operation::write;
     if (asks && packet.headers.bth.ack_request && reliable())
@@ -346,12 +359,12 @@ void responder::skip(const message& of, std::uint32_t packets, std::uint32_t at)
 }
 
 /// A repeat (IBTA 9.7.5.1.3): a SEND or WRITE is acknowledged again but not executed, a READ is read again, an atomic
-/// is answered from the saved result.
-void responder::repeat(const roce_headers& headers, const roce_shape& shape)
+/// is answered from the saved result. @return whether it is answered
+bool responder::repeat(const roce_headers& headers, const roce_shape& shape)
 {
     switch (shape.operation) {
         case roce_operation::send:
-        case roce_operation::write: return acknowledge(entries_.credits(), psn_add(expected_, -1));
+        case roce_operation::write: acknowledge(entries_.credits(), psn_add(expected_, -1)); return true;
         case roce_operation::read_request: return repeat_read(headers);
         default: return repeat_atomic(headers);
     }
@@ -359,24 +372,23 @@ void responder::repeat(const roce_headers& headers, const roce_shape& shape)
 
 /// Drops a READ that the peer cannot have sent, and one of memory that the peer may no longer read: a late old packet
 /// must not end a connection.
-void responder::repeat_read(const roce_headers& headers)
+bool responder::repeat_read(const roce_headers& headers)
 {
     const remote_range range{.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
-    if (!allows(access::remote_read) || range.bytes > largest_message_bytes)
-        return;
-    const std::uint32_t end = psn_add(headers.bth.psn, packets_of(range.bytes, settings_.path_mtu));
-    if (psn_distance(end, expected_) < 0)
-        return;
+    if (!allows(access::remote_read) || range.bytes > largest_message_bytes ||
+        psn_distance(end_of_read(headers), expected_) < 0)
+        return false;
     if (range.bytes != 0 && memory_.check(range, access::remote_read) != refusal::none)
-        return;
+        return false;
     answers_.cut(headers.bth.psn, settings_.path_mtu);
-    answers_.add({.what = answer::kind::read, .psn = headers.bth.psn, .msn = msn_, .range = range});
+    return answers_.add({.what = answer::kind::read, .psn = headers.bth.psn, .msn = msn_, .range = range});
 }
 
-void responder::repeat_atomic(const roce_headers& headers)
+bool responder::repeat_atomic(const roce_headers& headers)
 {
-    if (const std::uint64_t* original = results_.find(headers.bth.psn))
-        answers_.add({.what = answer::kind::atomic, .psn = headers.bth.psn, .msn = msn_, .original = *original});
+    const std::uint64_t* const original = results_.find(headers.bth.psn);
+    return original != nullptr &&
+           answers_.add({.what = answer::kind::atomic, .psn = headers.bth.psn, .msn = msn_, .original = *original});
 }
 
 /// Ends the connection: sends this NAK, and no answer after it.

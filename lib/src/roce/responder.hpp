@@ -102,9 +102,11 @@ class responder {
     void conclude(verdict result, const roce_packet& packet, const roce_shape& shape);
     void advance(const roce_packet& packet, const roce_shape& shape);
     bool look_ahead(const roce_packet& packet, const roce_shape& shape);
-    void repeat(const roce_headers& headers, const roce_shape& shape);
-    void repeat_read(const roce_headers& headers);
-    void repeat_atomic(const roce_headers& headers);
+    bool reaches_beyond(const roce_headers& headers, const roce_shape& shape) const noexcept;
+    std::uint32_t end_of_read(const roce_headers& headers) const noexcept;
+    bool repeat(const roce_headers& headers, const roce_shape& shape);
+    bool repeat_read(const roce_headers& headers);
+    bool repeat_atomic(const roce_headers& headers);
     void give_up(std::uint8_t nak, std::uint32_t psn);
     void end_silently(const roce_headers& headers);
     void drop_message();

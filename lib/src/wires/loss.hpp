@@ -13,6 +13,8 @@ class loss {
     /// @param share  of the frames, 0 to 1
     loss(double share, std::uint64_t seed) noexcept : least_(least_of(share)), state_(seed) {}
 
+    /// Whether any frame is lost.
+    bool takes_any() const noexcept { return least_ != 0; }
     /// Whether the next frame is lost.
     bool takes_next() noexcept { return least_ != 0 && next() < least_; }
 

@@ -104,6 +104,8 @@ TEST_F(RdmaDump, SaysWhatASilentPeerHasNotAnswered)
     const std::string text = to_string(dump);
     EXPECT_THAT(text, HasSubstr("PSN 0xfffff0 acknowledged, 0xfffff4 next, 0xfffff4 sent; 4 packets in flight, window "
                                 "128; awaits an answer for "));
+    EXPECT_THAT(text, HasSubstr("  packets: 4 sent, 0 of them repeats, after 0 NAKs, "));
+    EXPECT_THAT(text, HasSubstr("  packets of the peer: 0 received, 0 executed, 0 repeats, "));
     EXPECT_THAT(text, HasSubstr("position 1: WRITE, 2500 bytes, 3 packets from PSN 0xfffff1\n"));
     a.nic().stop_sending();
 }

@@ -1,4 +1,7 @@
 // READs and atomics of a requester: answers that are lost, repeated, or of something else.
+#include <algorithm>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "ends.hpp"
@@ -110,6 +113,44 @@ TEST_F(RoceRequesterReads, EndWhenTheirEntryHasChanged)
     end.sends.entries[0].local.resize(mtu - 1);
     response(rc_read_response_first, 0);
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::changed}, {1, refusal::flushed}}));
+}
+
+/// After a loss a long READ is asked for in parts. Peers drop a repeat that asks for more than the part that was lost.
+TEST(RoceRequester, RepeatsNoMoreOfAReadThanItHasAskedFor)
+{
+    at_requester end({.timeout = 8});
+    constexpr std::uint32_t begin = first + 2; // of the long READ
+    const auto respond = [&](std::uint32_t psn, roce_opcode opcode) { end.answer(opcode, psn, 0x1f, bytes(mtu)); };
+    std::vector<std::uint32_t> parts; // where the first request for a packet has ended
+    const auto take_requests = [&] {
+        for (const roce_packet& packet : end.sent()) {
+            const std::uint32_t from = (packet.headers.bth.psn - begin) & psn_mask,
+                                to = from + packet.headers.dma_bytes / mtu;
+            if (parts.empty() || from >= parts.back())
+                parts.push_back(to);
+            else
+                EXPECT_LE(to, *std::upper_bound(parts.begin(), parts.end(), from)) << "from " << from;
+        }
+    };
+    end.sends.post(read_from(0), bytes(2 * mtu));
+    ASSERT_EQ(end.sent().size(), 1u);
+    respond(first + 1, rc_read_response_last); // the first response is lost
+    ASSERT_EQ(end.sent().size(), 1u);
+    respond(first, rc_read_response_first);
+    respond(first + 1, rc_read_response_last);
+    end.sends.post(read_from(0), bytes(600 * mtu));
+    take_requests();
+    for (std::uint32_t at = 0; at < 600; ++at) {
+        const bool ends = std::find(parts.begin(), parts.end(), at + 1) != parts.end();
+        if (at % 29 == 28 || ends) { // this response is lost
+            end.now += ack_timeout_ns(8);
+            take_requests();
+        }
+        respond(begin + at, ends ? rc_read_response_last : rc_read_response_middle);
+        take_requests();
+    }
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}}));
+    EXPECT_GT(parts.size(), 4u);
 }
 
 TEST(RoceRequester, EndsWhenAReadAnswersAWrite)

@@ -143,11 +143,42 @@ TEST(RoceResponder, DropsARepeatedReadThatCannotBeOne)
     at_responder end;
     end.ask(rc_read_request, first, 0, dma(2 * mtu));
     EXPECT_EQ(end.answered().size(), 2u);
-    end.ask(rc_read_request, first + 1, 0, dma(mtu + 1));    // it ends behind what was asked for
     end.ask(rc_read_request, first, 0, dma(8, 0, 1));        // wrong key
     end.ask(rc_read_request, first, 0, dma((1u << 31) + 1)); // too long
-    EXPECT_EQ(end.answered(), answers{});
+    end.ask(rc_write_first, first + 2, mtu, dma(3 * mtu));
+    end.ask(rc_read_request, first + 1, 0, dma(3 * mtu)); // its last packet is one of the WRITE
+    EXPECT_EQ(end.answered(), (answers{ack(first + 2, 1)}));
     EXPECT_FALSE(end.ours.failed());
+    EXPECT_EQ(end.ours.ignored.value(), 3u);
+    EXPECT_EQ(end.ours.duplicate.value(), 0u);
+}
+
+/// A requester that has lost responses may split a long READ otherwise than before.
+TEST(RoceResponder, ExecutesThePartOfARepeatedReadThatIsNew)
+{
+    at_responder end({.most_reads_of_peer = 1});
+    end.ask(rc_read_request, first, 0, dma(4 * mtu));
+    EXPECT_EQ(end.answered().size(), 4u);
+    end.ask(rc_read_request, first + 2, 0, dma(4 * mtu + 5, 2 * mtu));
+    EXPECT_EQ(end.answered(), (answers{{rc_read_response_first, 1, 0x1f, 2},
+                                       {rc_read_response_middle, 2, 0, 0},
+                                       {rc_read_response_middle, 3, 0, 0},
+                                       {rc_read_response_middle, 4, 0, 0},
+                                       {rc_read_response_last, 5, 0x1f, 2}}));
+    EXPECT_EQ(end.ours.expected_psn(), 6u);
+    EXPECT_EQ(end.ours.executed.value(), 2u);
+    end.ask(rc_write_only, first + 7, 8);
+    EXPECT_EQ(end.answered(), (answers{ack(first + 7, 3)}));
+}
+
+TEST(RoceResponder, RefusesTheNewPartOfARepeatedReadAsAnyOther)
+{
+    at_responder end;
+    end.ask(rc_read_request, first, 0, dma(2 * mtu, 4096 - 2 * mtu));
+    EXPECT_EQ(end.answered().size(), 2u);
+    end.ask(rc_read_request, first + 1, 0, dma(2 * mtu, 4096 - mtu));
+    EXPECT_EQ(end.answered(), (answers{nak(0x62, first + 2, 1)}));
+    EXPECT_TRUE(end.ours.failed());
 }
 
 TEST(RoceResponder, ExecutesAnAtomicOnceAndAnswersItAgain)
@@ -166,6 +197,8 @@ TEST(RoceResponder, ExecutesAnAtomicOnceAndAnswersItAgain)
     EXPECT_EQ(end.memory.data()[0], 15);
     end.ask(rc_fetch_add, first, 0, add); // two results are kept
     EXPECT_EQ(end.answered(), answers{});
+    EXPECT_EQ(end.ours.duplicate.value(), 1u);
+    EXPECT_EQ(end.ours.ignored.value(), 1u) << "a repeat that is not answered";
 }
 
 TEST(RoceResponder, SendsOneAckForMany)

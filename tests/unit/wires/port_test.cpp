@@ -1,4 +1,9 @@
 // Ports on a wire in shared memory.
+#include <chrono>
+#include <thread>
+
+#include "patience.hpp"
+#include "weftio/log.hpp"
 #include "wire_end.hpp"
 
 namespace weftio::test {
@@ -101,6 +106,35 @@ TEST(WirePort, CarriesRdmaWithNumbersThatDoNotMeet)
     EXPECT_EQ(members[1].first_queue, 16u + 16384);
     EXPECT_EQ(members[1].queues, 16384u);
     EXPECT_EQ(members[1].first_address, (wires::gid{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2}));
+}
+
+TEST(WirePort, LosesPacketsBetweenItsOwnQueuePairs)
+{
+    std::vector<std::string> lines;
+    set_log_sink([&](log_level level, std::string_view line) {
+        if (level == log_level::info)
+            lines.emplace_back(line);
+    });
+    const wired_end end({}, ",loss=1");
+    set_log_sink({});
+    EXPECT_THAT(lines,
+                testing::Contains(testing::HasSubstr(",loss=1: loses frames, also between queue pairs of this ")));
+    rdma_end here(end, 1), there(end, 2);
+    here.queue.connect(there.queue.address());
+    there.queue.connect(here.queue.address());
+    *static_cast<std::uint8_t*>(here.memory.cpu_address()) = 1;
+    weftio_dev_rdma* const rdma = here.queue.handle();
+    ASSERT_EQ(weftio_dev_rdma_write(rdma, remote_region::of(there.region).on_device(), 0, here.region.buffer(), 0, 1,
+                                    WEFTIO_DEV_SEND_NONE),
+              WEFTIO_DEV_OK);
+    weftio_dev_rdma_commit(rdma);
+    for (const auto until = std::chrono::steady_clock::now() + patience;
+         here.queue.counters().packets < 2 && std::chrono::steady_clock::now() < until;) // it is repeated
+        std::this_thread::yield();
+    EXPECT_GE(here.queue.counters().packets, 2u);
+    EXPECT_EQ(there.queue.counters().requests, 0u);
+    EXPECT_EQ(*static_cast<std::uint8_t*>(there.memory.cpu_address()), 0);
+    EXPECT_GE(end.at.counters().tx_dropped, 2u);
 }
 
 TEST(WirePort, RefusesAnAddressThatAnotherMemberHas)

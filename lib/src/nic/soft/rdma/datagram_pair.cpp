@@ -288,6 +288,7 @@ rdma_dump datagram_pair::dump()
 {
     rdma_dump all;
     dump_rings(all);
+    all.counters = counters();
     all.path_mtu = settings_.path_mtu;
     all.next_psn = all.sent_psn = psn_;
     all.entries_in_flight = begun_;

@@ -10,6 +10,7 @@ rdma_dump queue_pair::dump()
 {
     rdma_dump all;
     dump_rings(all);
+    all.counters = counters();
     if (connection_) {
         dump_connection(all);
         all.expected_psn = connection_->responder.expected_psn();

@@ -10,7 +10,7 @@ namespace weftio::nic::soft {
 
 rdma_unit::rdma_unit(const dpdk::port_queue& port_queue, const keys::nic_keys& keys, receiver& receiver,
                      roce_directory& directory, turn_rounds& rounds, bool by_packet)
-    : keys_(keys), receiver_(receiver), directory_(directory), by_packet_(by_packet || port_queue.dump),
+    : keys_(keys), receiver_(receiver), directory_(directory), by_packet_(by_packet || port_queue.is_watched()),
       folder_(folder_of_traces()), commons_(port_queue, directory.first(), rounds),
       arrivals_(commons_, receiver, directory)
 {

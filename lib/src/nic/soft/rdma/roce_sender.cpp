@@ -9,7 +9,6 @@
 
 #include "core/clock.hpp"
 #include "core/guarded.hpp"
-#include "dpdk/frame_dump.hpp"
 #include "net/icrc.hpp"
 
 namespace weftio::nic::soft {
@@ -190,11 +189,9 @@ std::span<rte_mbuf* const> roce_sender::take_own() noexcept
     own_[1].clear();
     own_[0].swap(own_[1]);
     std::vector<rte_mbuf*>& all = own_[1];
-    const auto count = static_cast<std::uint16_t>(all.size());
-    if (port_queue_.dump && count != 0) {
-        port_queue_.dump->sent(all.data(), count, [](rte_mbuf**, std::uint16_t some) { return some; });
-        port_queue_.dump->received(all.data(), count);
-    }
+    const std::size_t again = std::exchange(put_back_, 0);
+    if (all.size() != again && port_queue_.is_watched())
+        all.resize(again + port_queue_.give_back(&all[again], static_cast<std::uint16_t>(all.size() - again)));
     return all;
 }
 

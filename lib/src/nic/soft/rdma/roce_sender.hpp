@@ -58,6 +58,7 @@ class roce_sender {
     void put_back_own(std::span<rte_mbuf* const> packets)
     {
         own_[0].insert(own_[0].begin(), packets.begin(), packets.end());
+        put_back_ = packets.size();
     }
     /// Whether a packet has found no room since the last ran_out().
     bool is_full() const noexcept { return ran_out_; }
@@ -89,6 +90,7 @@ class roce_sender {
     std::array<rte_mbuf*, mbufs_at_once> spares_{};
     std::uint16_t spare_ = 0;
     std::array<std::vector<rte_mbuf*>, 2> own_; ///< [0]: being filled, [1]: being read
+    std::size_t put_back_ = 0;                  ///< of own_[0]: packets that were taken before
     bool ran_out_ = false;
     packet_trace* trace_ = nullptr;
     bool payload_gone_ = false;
