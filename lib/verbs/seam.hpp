@@ -40,6 +40,8 @@ struct weftio_verbs_host {
     /// While `on`, the calling thread does not see DPDK's folder of drivers: EAL then loads only the drivers that it is
     /// given by name.
     void (*hide_drivers)(bool on);
+    /// The engine's libraries, with the C library, are in a namespace of the dynamic linker apart from the program's.
+    bool in_own_namespace;
 };
 
 /// The only function that the engine's library exports. Blocks until the engine runs; once per process. Returns nullptr
@@ -50,7 +52,7 @@ const weftio_verbs_engine* weftio_verbs_start(const weftio_verbs_host* host);
 
 namespace weftio::verbs {
 
-inline constexpr std::uint32_t seam_version = 2;
+inline constexpr std::uint32_t seam_version = 3;
 
 inline constexpr unsigned most_devices = 8; ///< per process
 

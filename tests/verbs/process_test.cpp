@@ -10,7 +10,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -35,23 +37,57 @@ int status_in_child(Body body)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-TEST(AChild, HasNoEngine)
+TEST(AChild, HasAnEngineOfItsOwn)
 {
     const int node = open_node(1);
     EXPECT_EQ(0, status_in_child([&] {
-                  if (ask(node) != -1 || errno != EIO)
+                  const int own = open_node(1), twin = ::dup(own);
+                  if (ask(own) != answer_of_1 || ask(twin) != answer_of_1)
                       return 1;
-                  if (open_node(0) != -1 || errno != EIO)
-                      return 2;
-                  if (::access("/sys/class/infiniband/mlx5_0/node_guid", R_OK) != 0)
-                      return 3;
-                  const int twin = ::dup(node);
-                  if (ask(twin) != -1 || errno != EIO)
-                      return 4;
-                  return 0;
+                  const int grandchild = status_in_child([&] {
+                      const int grandchilds = open_node(0);
+                      return ask(grandchilds) == answer_of_0 && ask(own) == -1 && errno == EIO ? 0 : 1;
+                  });
+                  return grandchild == 0 && ask(own) == answer_of_1 ? 0 : 2;
               }));
     EXPECT_EQ(answer_of_1, ask(node));
     ::close(node);
+}
+
+TEST(AChild, CannotUseItsParentsNodes)
+{
+    const int node = open_node(1);
+    const auto all_fail = [&] {
+        const int twin = ::dup(node);
+        const bool fail = ask(node) == -1 && errno == EIO && ask(twin) == -1 && errno == EIO;
+        void* const page = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, node, 4096);
+        return fail && page == MAP_FAILED && errno == EIO;
+    };
+    EXPECT_EQ(0, status_in_child([&] {
+                  if (!all_fail())
+                      return 1;
+                  if (ask(open_node(0)) != answer_of_0)
+                      return 2;
+                  return all_fail() ? 0 : 3;
+              }));
+    EXPECT_EQ(answer_of_1, ask(node));
+    ::close(node);
+}
+
+TEST(AChild, KnowsItsWorkingDirectoryByTheNameThatItsParentUsed)
+{
+    char before[PATH_MAX];
+    ASSERT_NE(nullptr, ::getcwd(before, sizeof before));
+    ASSERT_EQ(0, ::chdir("/sys/class/infiniband"));
+    EXPECT_EQ(0, status_in_child([] {
+                  char name[PATH_MAX];
+                  if (std::string(::getcwd(name, sizeof name)) != "/sys/class/infiniband")
+                      return 1;
+                  if (ask(open_node(0)) != answer_of_0)
+                      return 2;
+                  return std::string(::getcwd(name, sizeof name)) == "/sys/class/infiniband" ? 0 : 3;
+              }));
+    EXPECT_EQ(0, ::chdir(before));
 }
 
 TEST(AChild, UsesNumbersOfNodesForOthers)

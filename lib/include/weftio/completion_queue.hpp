@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,11 @@ struct completion_queue_options {
     /// 8 bytes, at a multiple of 4: the consumer index, initially 0, and the arming word, whose initial value requests
     /// no event (docs/formats.md, "Completions").
     memory_place record{};
+    bool events = true; ///< false: arm() has no effect
+    /// Called on each event that arm() requests, instead of descriptor(), which is -1 then. Called by the thread of the
+    /// engine, or in inline mode by the kernel's: must not block, throw, or call Weftio. Not called any more once the
+    /// queue and the queues that complete in it are destroyed.
+    std::function<void()> on_event{};
 };
 
 /// One completion, by value.
@@ -92,7 +98,8 @@ class completion_queue {
     /// @pre neither a kernel nor other code polls the queue
     void arm(bool solicited_only = false);
     /// An eventfd that becomes readable on the event that arm() requests, for poll(2) and the like. The caller reads 8
-    /// bytes from it, which resets it. It is closed with the queue and the queues that complete in it.
+    /// bytes from it, which resets it. It is closed with the queue and the queues that complete in it. -1: there is
+    /// none (completion_queue_options::events, on_event).
     int descriptor() const noexcept;
     /// Replaces the ring, between two iterations of the NIC; no completion is lost. Blocks for up to one iteration of
     /// the engine, and for the copy of completions that are not consumed.

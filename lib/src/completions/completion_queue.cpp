@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "core/process.hpp"
 #include "nic/completion_backend.hpp"
@@ -38,28 +39,41 @@ void check(const completion_queue_options& options)
 }
 
 /// A descriptor that the NIC writes and the program reads.
-class event {
+class eventfd_event {
  public:
-    event() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+    eventfd_event() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
     {
         if (descriptor_ < 0)
             throw error(errc::device_error, fmt::format("weftio: completion_queue: no file descriptor for its events "
                                                         "({}); close some, or raise the limit (ulimit -n)",
                                                         std::strerror(errno)));
     }
-    event(const event&) = delete;
-    event& operator=(const event&) = delete;
-    ~event() { close(descriptor_); }
-    const int& descriptor() const noexcept { return descriptor_; }
+    eventfd_event(const eventfd_event&) = delete;
+    eventfd_event& operator=(const eventfd_event&) = delete;
+    ~eventfd_event() { close(descriptor_); }
+    int descriptor() const noexcept { return descriptor_; }
+    void notify() const noexcept
+    {
+        const std::uint64_t one = 1;
+        // write() fails only if the eventfd would overflow: the program has many unread notifications then.
+        static_cast<void>(!write(descriptor_, &one, sizeof one));
+    }
 
  private:
     const int descriptor_;
 };
 
-std::shared_ptr<const int> make_event()
+/// nullptr: the options request no descriptor.
+std::shared_ptr<const eventfd_event> descriptor_for(const completion_queue_options& options)
 {
-    const auto made = std::make_shared<const event>();
-    return {made, &made->descriptor()};
+    return options.events && !options.on_event ? std::make_shared<const eventfd_event>() : nullptr;
+}
+
+std::function<void()> event_of(const completion_queue_options& options, std::shared_ptr<const eventfd_event> own)
+{
+    if (own)
+        return [to = std::move(own)] { to->notify(); };
+    return options.events ? options.on_event : nullptr;
 }
 
 completion read(const weftio_cqe& from, std::uint32_t publication)
@@ -125,6 +139,7 @@ struct completion_queue::state final : devices::lifeline {
     const std::shared_ptr<nic::backend> nic;
     const device where;
     std::uint32_t entries;
+    const std::shared_ptr<const eventfd_event> descriptor;
     nic::completion_memory memory;
     class memory control_memory, handle_memory;
     const std::shared_ptr<nic::completion_queue> queue;
@@ -134,7 +149,8 @@ struct completion_queue::state final : devices::lifeline {
 
 namespace {
 
-nic::completion_memory memory_of(const device& device, const completion_queue_options& options)
+nic::completion_memory memory_of(const device& device, const completion_queue_options& options,
+                                 const std::shared_ptr<const eventfd_event>& descriptor)
 {
     constexpr std::size_t record_bytes = 8, record_alignment = 4;
     return {.entries = entries_in(device, options.entries, options.entry_bytes, options.ring),
@@ -143,13 +159,14 @@ nic::completion_memory memory_of(const device& device, const completion_queue_op
             .record =
                 queues::placed({"completion_queue", "record", record_bytes, record_alignment}, options.record, device),
             .overrun = options.overrun,
-            .event = make_event()};
+            .event = event_of(options, descriptor)};
 }
 
 } // namespace
 
 completion_queue::state::state(const port& port, const device& device, const completion_queue_options& wanted)
-    : nic(detail::internals::share(port)), where(device), entries(wanted.entries), memory(memory_of(device, wanted)),
+    : nic(detail::internals::share(port)), where(device), entries(wanted.entries), descriptor(descriptor_for(wanted)),
+      memory(memory_of(device, wanted, descriptor)),
       control_memory(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device, queues::small_alignment)),
       handle_memory(device.allocate(sizeof(weftio_dev_completion_queue), memory_kind::device, queues::small_alignment)),
       queue(nic->make_completion_queue(memory))
@@ -274,7 +291,7 @@ void completion_queue::resize(std::uint32_t entries, std::uint32_t entry_bytes, 
 
 int completion_queue::descriptor() const noexcept
 {
-    return *state_->memory.event;
+    return state_->descriptor ? state_->descriptor->descriptor() : -1;
 }
 
 bool completion_queue::overrun() const noexcept

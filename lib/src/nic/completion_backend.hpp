@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "nic/backend.hpp"
@@ -18,8 +19,7 @@ struct completion_memory {
     /// Two words that the program writes, big-endian: its consumer index (low 24 bits) and the arming word.
     ring_memory record;
     completion_overrun overrun = completion_overrun::hold;
-    std::shared_ptr<const int>
-        event{}; ///< eventfd that notifies the program; open as long as this exists. nullptr: none
+    std::function<void()> event{}; ///< notifies the program; neither blocks nor throws. Empty: there are no events
 };
 
 /// Where the ring of a completion queue has ended: completions with indices from `first` up to `end` are unread.

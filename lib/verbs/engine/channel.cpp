@@ -5,14 +5,17 @@
 #include <linux/sockios.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "failure.hpp"
@@ -28,15 +31,24 @@ descriptor duplicate_if(int number, std::uint64_t identity) noexcept
     return identity_of(copy.number()) == identity ? std::move(copy) : descriptor();
 }
 
-/// Finds a socket of the process and duplicates it. @param likely  the number that it had
-descriptor find_socket(int likely, std::uint64_t identity)
+/// A socket of the process, by a duplicate; by the program's own number if it has not closed it and no descriptor is
+/// free for a duplicate.
+struct found_socket {
+    descriptor duplicate;
+    int number = -1;
+};
+
+/// @param likely  the number that it had
+found_socket find_socket(int likely, std::uint64_t identity)
 {
     if (descriptor found = duplicate_if(likely, identity); found.number() >= 0)
-        return found;
+        return {.duplicate = std::move(found)};
+    if (identity_of(likely) == identity)
+        return {.duplicate = {}, .number = likely};
     const std::unique_ptr<DIR, int (*)(DIR*)> all(opendir("/proc/self/fd"), closedir);
     while (const dirent* each = all ? readdir(all.get()) : nullptr)
         if (descriptor found = duplicate_if(std::atoi(each->d_name), identity); found.number() >= 0)
-            return found;
+            return {.duplicate = std::move(found)};
     return {};
 }
 
@@ -72,22 +84,42 @@ bool has_hung_up(int number) noexcept
     return poll(&polled, 1, 0) == 1 && (polled.revents & POLLHUP) != 0;
 }
 
+/// Linux limits the numbers of descriptors, not how many there are. The limit is the whole process's, and is raised for
+/// a moment.
+descriptor out_of_the_way(descriptor own) noexcept
+{
+    constexpr rlim_t highest = 1u << 16; // the kernel's table of a process is as long as its highest number
+    static std::mutex one_at_a_time;
+    const std::scoped_lock lock(one_at_a_time);
+    rlimit before{}, now{};
+    if (getrlimit(RLIMIT_NOFILE, &before) != 0 || before.rlim_cur >= before.rlim_max || before.rlim_cur >= highest ||
+        own.number() < 0)
+        return own;
+    const rlimit raised{.rlim_cur = std::min(before.rlim_max, 2 * highest), .rlim_max = before.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &raised) != 0)
+        return own;
+    descriptor moved(fcntl(own.number(), F_DUPFD_CLOEXEC, static_cast<int>(before.rlim_cur)));
+    if (getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == raised.rlim_cur) // else the program has set another
+        setrlimit(RLIMIT_NOFILE, &before);
+    return moved.number() >= 0 ? std::move(moved) : std::move(own);
+}
+
 connection make_connection(int flags)
 {
     std::array<int, 2> made{};
-    require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, made.data()) == 0, errno);
+    require_call(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, made.data()) == 0);
     if ((flags & O_CLOEXEC) == 0)
         fcntl(made[1], F_SETFD, 0);
     if ((flags & O_NONBLOCK) != 0)
         fcntl(made[1], F_SETFL, O_NONBLOCK);
-    return {.ours = descriptor(made[0]), .program = made[1], .identity = identity_of(made[1])};
+    return {.ours = out_of_the_way(descriptor(made[0])), .program = made[1], .identity = identity_of(made[1])};
 }
 
 event_channel::event_channel(std::size_t record_bytes)
     : record_bytes_(record_bytes), connection_(make_connection(O_CLOEXEC))
 {}
 
-bool event_channel::send(const record& one) const noexcept
+bool event_channel::send(std::span<const std::byte> one) const noexcept
 {
     return ::send(ours(), one.data(), one.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno != EAGAIN;
 }
@@ -101,8 +133,9 @@ void event_channel::send_waiting() noexcept
 void event_channel::push(std::span<const std::byte> bytes)
 {
     const std::scoped_lock lock(mutex_);
-    waiting_.emplace_back(bytes.begin(), bytes.end());
     send_waiting();
+    if (!waiting_.empty() || !send(bytes))
+        waiting_.emplace_back(bytes.begin(), bytes.end());
 }
 
 /// Reads the unread records through a duplicate of the program's end, if the program still has one.
@@ -111,9 +144,10 @@ void event_channel::take_back_unread(std::deque<record>& into)
     int unread = 0;
     if (ioctl(ours(), SIOCOUTQ, &unread) != 0 || unread == 0)
         return;
-    const descriptor theirs = find_socket(connection_.program, connection_.identity);
+    const found_socket theirs = find_socket(connection_.program, connection_.identity);
+    const int from = theirs.duplicate.number() >= 0 ? theirs.duplicate.number() : theirs.number;
     record one(record_bytes_);
-    while (recv(theirs.number(), one.data(), one.size(), MSG_DONTWAIT) == static_cast<ssize_t>(record_bytes_))
+    while (recv(from, one.data(), one.size(), MSG_DONTWAIT) == static_cast<ssize_t>(record_bytes_))
         into.push_back(one);
 }
 

@@ -27,6 +27,10 @@ class descriptor {
     int number_ = -1;
 };
 
+/// Moves a descriptor of the engine to a number above the program's limit (ulimit -n), if the hard limit allows it:
+/// those below are the program's. Returns it as it is otherwise.
+descriptor out_of_the_way(descriptor own) noexcept;
+
 /// The identity of an open socket, the same for all its descriptors (SO_COOKIE). 0: the descriptor is not a socket.
 std::uint64_t identity_of(int number) noexcept;
 
@@ -62,7 +66,7 @@ class event_channel {
 
  private:
     using record = std::vector<std::byte>;
-    bool send(const record& one) const noexcept;
+    bool send(std::span<const std::byte> one) const noexcept;
     void send_waiting() noexcept;
     void take_back_unread(std::deque<record>& into);
 

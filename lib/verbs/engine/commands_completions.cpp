@@ -1,13 +1,17 @@
 // Completion channels and completion queues.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <exception>
+#include <functional>
 #include <span>
 
 #include "commands.hpp"
 #include "core/guarded.hpp"
+#include "core/log.hpp"
 #include "events.hpp"
 #include "refusals.hpp"
 
@@ -18,23 +22,14 @@ namespace {
 constexpr std::size_t record_bytes = 8;
 constexpr std::uint32_t most_entries = 1u << 22;
 
-/// Notifies the program of completions. Runs in a thread of the engine.
-void tell(event_channel& to, std::uint64_t about)
-{
-    const ib_uverbs_comp_event_desc event{.cq_handle = about};
-    to.push(std::as_bytes(std::span(&event, 1)));
-}
-
-void begin_to_tell(context& in, completions& of)
-{
-    const int number = of.queue->descriptor();
-    in.of.events.watch(number, [number, &of, &to = of.tells->events] {
-        std::uint64_t count = 0;
-        if (read(number, &count, sizeof count) != sizeof count)
-            return;
-        tell(to, of.user_handle);
-        of.events_reported.fetch_add(1, std::memory_order_relaxed);
-    });
+/// Notifies the program of completions. Runs in the NIC's engine thread.
+void tell(completions& of) noexcept
+try {
+    const ib_uverbs_comp_event_desc event{.cq_handle = of.user_handle};
+    of.tells->events.push(std::as_bytes(std::span(&event, 1)));
+    of.events_reported.fetch_add(1, std::memory_order_relaxed);
+} catch (const std::exception& why) { // no memory
+    core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: lost an event: {}", why.what()); });
 }
 
 /// Sets the arming word to a value that no program writes: the program's first arming word may be all zeros, and must
@@ -72,6 +67,9 @@ std::uint32_t make_queue(context& in, const ib_uverbs_ex_create_cq& asked, const
         in.of.memory.adopt(reinterpret_cast<void*>(of_driver.buf_addr), std::size_t{entries} * of_driver.cqe_size);
     made->record_bytes = in.of.memory.adopt(reinterpret_cast<void*>(of_driver.db_addr), record_bytes);
     mark_never_armed(of_driver.db_addr);
+    if (asked.comp_channel != no_channel)
+        made->tells = use(in.channels.find(static_cast<std::uint32_t>(asked.comp_channel)));
+    const std::function<void()> notify = [&of = *made] { tell(of); };
     made->queue.emplace(in.of.port, in.of.memory,
                         completion_queue_options{.entries = entries,
                                                  .entry_bytes = of_driver.cqe_size,
@@ -79,30 +77,12 @@ std::uint32_t make_queue(context& in, const ib_uverbs_ex_create_cq& asked, const
                                                                 ? completion_overrun::ignore
                                                                 : completion_overrun::fail,
                                                  .ring = {.of = &made->ring_bytes},
-                                                 .record = {.of = &made->record_bytes}});
-    if (asked.comp_channel != no_channel) {
-        made->tells = use(in.channels.find(static_cast<std::uint32_t>(asked.comp_channel)));
-        begin_to_tell(in, *made);
-    }
+                                                 .record = {.of = &made->record_bytes},
+                                                 .events = static_cast<bool>(made->tells),
+                                                 .on_event = notify});
     const std::uint32_t handle = in.next_handle();
     in.completion_queues.add(handle, made);
     return handle;
-}
-
-} // namespace
-
-void stop_notifications(context& in, completions& of)
-{
-    if (of.tells)
-        in.of.events.forget(of.queue->descriptor());
-}
-
-namespace {
-
-void end_queue(context& in, std::uint32_t handle)
-{
-    stop_notifications(in, *in.completion_queues.find(handle));
-    in.completion_queues.remove(handle);
 }
 
 } // namespace
@@ -132,7 +112,7 @@ void create_cq(context& in, call& what)
     core.cq_handle = make_queue(in, same, what.driver<mlx5_ib_create_cq>());
     const completion_queue& made = *in.completion_queues.find(core.cq_handle)->queue;
     core.cqe = made.entries() - 1;
-    what.respond_or([&] { end_queue(in, core.cq_handle); }, core,
+    what.respond_or([&] { in.completion_queues.remove(core.cq_handle); }, core,
                     mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
 }
 
@@ -143,7 +123,7 @@ void create_cq_extended(context& in, call& what)
     const completion_queue& made = *in.completion_queues.find(core.base.cq_handle)->queue;
     core.base.cqe = made.entries() - 1;
     core.response_length = sizeof core;
-    what.respond_or([&] { end_queue(in, core.base.cq_handle); }, core,
+    what.respond_or([&] { in.completion_queues.remove(core.base.cq_handle); }, core,
                     mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
 }
 
@@ -174,7 +154,7 @@ void destroy_cq(context& in, call& what)
     const std::uint32_t handle = what.request<ib_uverbs_destroy_cq>().cq_handle;
     const std::shared_ptr<completions> ended = in.completion_queues.find(handle, in.why_missing(handle));
     require(ended->users == 0, EBUSY);
-    stop_notifications(in, *ended);
+    ended->queue.reset(); // no event comes after this
     ib_uverbs_destroy_cq_resp core{};
     core.comp_events_reported = ended->events_reported;
     if (ended->tells)

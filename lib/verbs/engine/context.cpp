@@ -25,13 +25,6 @@ namespace {
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t most_doorbell_pages = 256; // limit of the offset of mmap()
 
-descriptor make_pages()
-{
-    descriptor made(memfd_create("weftio-doorbells", MFD_CLOEXEC));
-    require(made.number() >= 0 && ftruncate(made.number(), most_doorbell_pages * page_bytes) == 0, errno);
-    return made;
-}
-
 /// While it exists, the fault signals of this thread are unblocked: a fault whose signal is blocked would end the
 /// process. Program threads that block all signals also pass addresses.
 class faults_unblocked {
@@ -61,18 +54,38 @@ try {
 
 } // namespace
 
-mapped_pages::mapped_pages(int descriptor, std::size_t bytes)
-    : at_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)), bytes_(bytes)
+shared_pages::shared_pages(std::size_t bytes)
+    : at_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)), bytes_(bytes)
 {
-    require(at_ != MAP_FAILED, errno);
+    require_call(at_ != MAP_FAILED);
 }
 
-mapped_pages::~mapped_pages()
+shared_pages::~shared_pages()
 {
     munmap(at_, bytes_);
 }
 
-context::context(node& device, int flags) : of(device), node_end_(make_connection(flags)), doorbell_pages_(make_pages())
+/// mremap() from 0 bytes of shared memory makes another mapping of it.
+void* shared_pages::map_again(std::size_t offset, std::size_t bytes, void* wish, int protection, int flags) const
+{
+    const bool fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
+    if ((flags & MAP_FIXED_NOREPLACE) == MAP_FIXED_NOREPLACE) { // reserves the place
+        void* const there = mmap(wish, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        require_call(there != MAP_FAILED);
+    }
+    void* const made =
+        mremap(static_cast<std::byte*>(at_) + offset, 0, bytes, MREMAP_MAYMOVE | (fixed ? MREMAP_FIXED : 0), wish);
+    require_call(made != MAP_FAILED);
+    if (mprotect(made, bytes, protection) != 0) {
+        const int why = errno;
+        munmap(made, bytes);
+        throw failure{why};
+    }
+    return made;
+}
+
+context::context(node& device, int flags)
+    : of(device), node_end_(make_connection(flags)), doorbell_pages_(most_doorbell_pages * page_bytes)
 {}
 
 /// Removes remaining objects in the order of their dependencies, as the kernel does.
@@ -89,8 +102,6 @@ context::~context()
         of.events.forget(each->events.ours());
     const std::scoped_lock lock(mutex);
     pairs.clear();
-    for (const auto& [handle, each] : completion_queues)
-        stop_notifications(*this, *each);
     completion_queues.clear();
     shared_queues.clear();
     channels.clear();
@@ -127,8 +138,7 @@ int context::why_missing(std::uint32_t handle) const
 void context::make_doorbells(unsigned pages)
 {
     doorbells_.clear();
-    mapped_doorbells_ = std::make_unique<mapped_pages>(doorbell_pages_.number(), pages * page_bytes);
-    doorbell_bytes_ = of.memory.adopt(mapped_doorbells_->begin(), pages * page_bytes);
+    doorbell_bytes_ = of.memory.adopt(doorbell_pages_.begin(), pages * page_bytes);
     for (unsigned page = 0; page != pages; ++page)
         doorbells_.push_back(std::make_shared<const unsigned>(page));
 }
@@ -182,7 +192,7 @@ int context::control(unsigned long request, const void* argument) noexcept
 
 /// The page offset contains a command from bit 8 up, and the index of a page below (mlx5's kernel driver).
 int context::map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept
-{
+try {
     constexpr std::uint64_t regular = 0, write_combining = 2, not_cached = 3, another_page = 6;
     const std::uint64_t page = static_cast<std::uint64_t>(offset) / page_bytes, command = page >> 8,
                         index = page & 0xff;
@@ -193,12 +203,10 @@ int context::map(void* wish, std::size_t bytes, int protection, int flags, off_t
     }
     if (bytes != page_bytes || (command != regular && command != write_combining && command != not_cached))
         return -EINVAL;
-    void* const mapped = mmap(wish, bytes, protection, (flags & ~MAP_TYPE) | MAP_SHARED, doorbell_pages_.number(),
-                              static_cast<off_t>(index * page_bytes));
-    if (mapped == MAP_FAILED)
-        return -errno;
-    *address = mapped;
+    *address = doorbell_pages_.map_again(index * page_bytes, bytes, wish, protection, flags);
     return 0;
+} catch (const failure& why) {
+    return -why.number;
 }
 
 } // namespace weftio::verbs

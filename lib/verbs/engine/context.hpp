@@ -14,16 +14,19 @@
 
 namespace weftio::verbs {
 
-/// A shared mapping of a file; the destructor unmaps it.
-class mapped_pages {
+/// Shared memory without a file; the destructor unmaps it.
+class shared_pages {
  public:
     /// @throws failure
-    mapped_pages(int descriptor, std::size_t bytes);
-    mapped_pages(const mapped_pages&) = delete;
-    mapped_pages& operator=(const mapped_pages&) = delete;
-    ~mapped_pages();
+    explicit shared_pages(std::size_t bytes);
+    shared_pages(const shared_pages&) = delete;
+    shared_pages& operator=(const shared_pages&) = delete;
+    ~shared_pages();
 
     void* begin() const noexcept { return at_; }
+    /// Maps a part once more, as mmap() would. @param wish, protection, flags  as of mmap()
+    /// @return the address  @throws failure
+    void* map_again(std::size_t offset, std::size_t bytes, void* wish, int protection, int flags) const;
 
  private:
     void* at_;
@@ -85,14 +88,10 @@ class context {
     void forget_channel(std::uint32_t number, const std::weak_ptr<channel>& which);
 
     const connection node_end_;
-    const descriptor doorbell_pages_; ///< a memfd
-    std::unique_ptr<mapped_pages> mapped_doorbells_;
+    const shared_pages doorbell_pages_;
     std::optional<memory> doorbell_bytes_;
     std::vector<std::shared_ptr<const unsigned>> doorbells_; ///< numbers of pages; queue pairs share them
     std::uint32_t last_handle_ = 0;
 };
-
-/// Ends the notifications of a completion queue. @pre the mutex of the context is held
-void stop_notifications(context& in, completions& of);
 
 } // namespace weftio::verbs

@@ -1,6 +1,8 @@
 // Why a command fails, as the kernel reports it.
 #pragma once
 
+#include <cerrno>
+
 #include "weftio/error.hpp"
 
 namespace weftio::verbs {
@@ -14,6 +16,12 @@ inline void require(bool holds, int number)
 {
     if (!holds)
         throw failure{number};
+}
+
+/// The result of a system call, which fails with its errno.
+inline void require_call(bool succeeded)
+{
+    require(succeeded, errno);
 }
 
 /// The errno for an error of the Weftio library.

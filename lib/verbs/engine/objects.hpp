@@ -79,11 +79,11 @@ struct channel : used {
 struct completions : used {
     std::uint64_t user_handle = 0; ///< names it in events
     memory ring_bytes, record_bytes;
-    std::optional<completion_queue> queue;
     use<channel> tells;                            ///< channel to notify; none: the program only polls
     std::atomic<std::uint32_t> events_reported{0}; ///< completion events sent
     std::uint32_t async = 0;                       ///< asynchronous events sent
     bool overrun_reported = false;
+    std::optional<completion_queue> queue; ///< destroyed first, because it notifies by the members above
 };
 
 /// Requests regular polls from the watcher as long as it lives.

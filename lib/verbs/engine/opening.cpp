@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <rte_eal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <exception>
@@ -50,6 +51,23 @@ std::vector<std::string> without_traces()
 {
     return {"--no-telemetry", "--file-prefix", fmt::format("weftio-run-{}", getpid())};
 }
+
+/// EAL raises the process's limit of descriptors; the program keeps its own.
+class same_limit {
+ public:
+    same_limit() noexcept : known_(getrlimit(RLIMIT_NOFILE, &before_) == 0) {}
+    same_limit(const same_limit&) = delete;
+    same_limit& operator=(const same_limit&) = delete;
+    ~same_limit()
+    {
+        if (known_)
+            setrlimit(RLIMIT_NOFILE, &before_);
+    }
+
+ private:
+    rlimit before_{};
+    const bool known_;
+};
 
 /// Calls `work` in a thread that blocks all signals but those of its own faults. Threads that it starts inherit this;
 /// other signals go to the program's threads.
@@ -114,6 +132,7 @@ void open_all(const settings& wanted, const weftio_verbs_host& host, watcher& ev
 
 void open_nodes(const settings& wanted, const weftio_verbs_host& host, watcher& events, std::deque<node>& nodes)
 {
+    const same_limit keep;
     in_quiet_thread([&] { open_all(wanted, host, events, nodes); });
 }
 

@@ -64,6 +64,12 @@ void session::end() noexcept
     tree_.reset();
 }
 
+void session::leave_in_child() noexcept
+{
+    if (tree_)
+        tree_->unlock();
+}
+
 bool session::is_here() const noexcept
 {
     return getpid() == process_;

@@ -35,6 +35,8 @@ class session {
     std::shared_ptr<context> find(int number) noexcept;
     /// Ends the contexts whose descriptors have all been closed.
     void sweep() noexcept;
+    /// Call it in a child of fork(): from then on the folder of the files is the parent's alone.
+    void leave_in_child() noexcept;
     /// Whether the calling process is the one that made the session.
     bool is_here() const noexcept;
 

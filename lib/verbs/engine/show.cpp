@@ -30,7 +30,7 @@ descriptor listen_at(const std::string& path)
     if (made.number() < 0 || bind(made.number(), reinterpret_cast<const sockaddr*>(&where), sizeof where) != 0 ||
         listen(made.number(), 4) != 0)
         return {};
-    return made;
+    return out_of_the_way(std::move(made));
 }
 
 /// Sends the text to a reader. A reader that does not read is given up after a second.

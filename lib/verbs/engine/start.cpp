@@ -1,7 +1,12 @@
 // The functions of the seam (seam.hpp).
 #include <cerrno>
+#include <clocale>
 #include <cstdlib>
 #include <exception>
+#include <utility>
+
+#include <locale.h>
+#include <pthread.h>
 
 #include <fmt/format.h>
 
@@ -18,13 +23,26 @@ using namespace weftio::verbs;
 /// Never destroyed: threads of the program may still use it during exit.
 session* running = nullptr;
 
+bool in_own_namespace = false;
+
+/// The engine's C library may be another one than the program's, which has set up this thread: sets up what the thread
+/// lacks there, the tables of <cctype>.
+void set_up_thread()
+{
+    static thread_local bool done = !in_own_namespace;
+    if (!std::exchange(done, true))
+        uselocale(LC_GLOBAL_LOCALE);
+}
+
 int open_node(unsigned device, int flags)
 {
+    set_up_thread();
     return running->is_here() ? running->open(device, flags) : -EIO;
 }
 
 ssize_t write_command(int number, const void* command, std::size_t bytes)
 {
+    set_up_thread();
     if (!running->is_here())
         return -EIO;
     const std::shared_ptr<context> found = running->find(number);
@@ -33,6 +51,7 @@ ssize_t write_command(int number, const void* command, std::size_t bytes)
 
 int map_page(int number, void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address)
 {
+    set_up_thread();
     if (!running->is_here())
         return -EIO;
     const std::shared_ptr<context> found = running->find(number);
@@ -41,6 +60,7 @@ int map_page(int number, void* wish, std::size_t bytes, int protection, int flag
 
 int control(int number, unsigned long request, void* argument)
 {
+    set_up_thread();
     if (!running->is_here())
         return -EIO;
     const std::shared_ptr<context> found = running->find(number);
@@ -49,11 +69,13 @@ int control(int number, unsigned long request, void* argument)
 
 void refused(const char* which, bool probe)
 {
+    set_up_thread();
     tell_other_interface(which, probe);
 }
 
 void closed()
 {
+    set_up_thread();
     if (running->is_here())
         running->sweep();
 }
@@ -63,7 +85,9 @@ try {
     if (!std::getenv("WEFTIO_LOG")) // otherwise the program would see no devices, without any explanation
         log_to_stderr(log_level::warning);
     core::guard_memory();
+    in_own_namespace = host.in_own_namespace;
     running = new session(settings::from_environment(), host);
+    pthread_atfork(nullptr, nullptr, [] { running->leave_in_child(); });
     std::atexit([] {
         if (running->is_here())
             running->end();

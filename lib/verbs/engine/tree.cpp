@@ -83,10 +83,10 @@ void sweep_one(const fs::path& folder)
         fs::remove_all(folder, ignored);
 }
 
-bool is_same_file(int descriptor, const fs::path& path) noexcept
+bool is_same_file(int descriptor, const char* path) noexcept
 {
     struct stat opened, named;
-    return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+    return ::fstat(descriptor, &opened) == 0 && ::stat(path, &named) == 0 && opened.st_ino == named.st_ino &&
            opened.st_dev == named.st_dev;
 }
 
@@ -121,6 +121,7 @@ tree::tree(std::span<const device_description> devices, const std::vector<fs::pa
             lock_file lock(made);
             describe(made, devices);
             path_ = made;
+            lock_path_ = made + "/lock";
             lock_ = lock.release();
             return;
         } catch (const std::system_error& wrong) {
@@ -140,10 +141,16 @@ tree::~tree()
 {
     if (process_ != ::getpid())
         return;
-    if (is_same_file(lock_, fs::path(path_) / "lock")) // the program may have closed our descriptor
-        ::close(lock_);
+    unlock();
     std::error_code ignored;
     fs::remove_all(path_, ignored);
+}
+
+void tree::unlock() noexcept
+{
+    if (is_same_file(lock_, lock_path_.c_str())) // the program may have closed our descriptor
+        ::close(lock_);
+    lock_ = -1;
 }
 
 void sweep_trees(const fs::path& parent) noexcept

@@ -54,10 +54,13 @@ class tree {
 
     /// The folder, without a slash at its end and without symbolic links: the prefix of "/sys" and "/dev".
     const std::string& path() const noexcept { return path_; }
+    /// Closes the lock file: the folder is swept once no process has it open and the maker has ended. For a child of
+    /// fork(), which would otherwise keep its parent's folder.
+    void unlock() noexcept;
 
  private:
     pid_t process_;
-    std::string path_;
+    std::string path_, lock_path_;
     int lock_ = -1;
 };
 

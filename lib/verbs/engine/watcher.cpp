@@ -25,11 +25,13 @@ void poke(const descriptor& event) noexcept
 
 } // namespace
 
-watcher::watcher() : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+watcher::watcher()
+    : epoll_(out_of_the_way(descriptor(epoll_create1(EPOLL_CLOEXEC)))),
+      wake_(out_of_the_way(descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))))
 {
-    require(epoll_.number() >= 0 && wake_.number() >= 0, errno);
+    require_call(epoll_.number() >= 0 && wake_.number() >= 0);
     epoll_event wanted{.events = EPOLLIN, .data = {.fd = wake_.number()}};
-    require(epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, wake_.number(), &wanted) == 0, errno);
+    require_call(epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, wake_.number(), &wanted) == 0);
     {
         const core::signals_blocked blocked;
         thread_ = std::thread([this] { run(); });

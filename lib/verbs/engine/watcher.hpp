@@ -1,5 +1,5 @@
-// The engine's thread for everything other than commands: descriptors that programs close, completion queues with
-// notifications, and a regular poll of what does not notify.
+// The engine's thread for everything other than commands: descriptors that programs close, and a regular poll of what
+// does not notify.
 #pragma once
 
 #include <chrono>

@@ -41,20 +41,29 @@ ssize_t with_errno(ssize_t result) noexcept
     return -1;
 }
 
+/// Whether a node that the engine does not know was opened by a parent process.
+bool is_parents(int descriptor) noexcept
+{
+    return has_inherited() && node_of(descriptor) >= 0;
+}
+
 ssize_t write_node(int descriptor, const void* from, size_t bytes) noexcept
 {
     const auto* const engine = engine_here();
-    if (engine == nullptr)
-        return with_errno(-EIO); // the engine belongs to the parent
-    ssize_t result;
-    {
+    ssize_t result = -ENOTTY;
+    if (engine != nullptr) {
         const engine_scope scope;
         result = engine->write(descriptor, from, bytes);
     }
-    return result == -ENOTTY ? real().write(descriptor, from, bytes) : with_errno(result);
+    if (result != -ENOTTY)
+        return with_errno(result);
+    if (!is_parents(descriptor))
+        return real().write(descriptor, from, bytes);
+    say_inherited();
+    return with_errno(-EIO);
 }
 
-/// In a child of fork(), ENOTTY makes libibverbs use write(), which fails with EIO.
+/// For a parent's node, ENOTTY makes libibverbs use write(), which fails with EIO.
 int control_node(int descriptor, unsigned long request, void* argument) noexcept
 {
     const auto* const engine = engine_here();
@@ -87,17 +96,21 @@ using map_function = void* (*)(void*, size_t, int, int, int, off_t);
 
 void* map_node(map_function real_map, void* wish, size_t bytes, int protection, int flags, int descriptor, off_t offset)
 {
-    const auto* const engine = (flags & MAP_ANONYMOUS) == 0 && is_node(descriptor) ? engine_here() : nullptr;
-    if (engine == nullptr)
+    if ((flags & MAP_ANONYMOUS) != 0 || !is_node(descriptor))
         return real_map(wish, bytes, protection, flags, descriptor, offset);
+    const auto* const engine = engine_here();
     void* address = MAP_FAILED;
-    int result;
-    {
+    int result = -ENOTTY;
+    if (engine != nullptr) {
         const engine_scope scope;
         result = engine->map(descriptor, wish, bytes, protection, flags, offset, &address);
     }
-    if (result == -ENOTTY)
+    if (result == -ENOTTY && !is_parents(descriptor))
         return real_map(wish, bytes, protection, flags, descriptor, offset);
+    if (result == -ENOTTY) {
+        say_inherited();
+        result = -EIO;
+    }
     return with_errno(result) < 0 ? MAP_FAILED : address;
 }
 

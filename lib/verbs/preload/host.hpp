@@ -16,6 +16,11 @@ bool passes() noexcept;
 /// From now on the calling thread belongs to the engine.
 void become_engines() noexcept;
 
+/// __register_atfork() of the program's C library: that of another namespace of the dynamic linker, if this copy of the
+/// library only serves an engine.
+using register_atfork_function = int (*)(void (*)(), void (*)(), void (*)(), void*);
+register_atfork_function programs_register_atfork() noexcept;
+
 /// While one exists, calls of this thread go to the C library unchanged, and it is not canceled. Keeps errno.
 class engine_scope {
  public:
@@ -39,11 +44,20 @@ const char* tree() noexcept;
 /// As tree(), but starts nothing: nullptr when no engine has been started.
 const char* tree_so_far() noexcept;
 
+/// The tree of the parent process that started the engine before fork(); empty: there is none.
+const char* tree_of_parent() noexcept;
+
 /// Number of nodes; 0 before tree() has been called.
 unsigned devices() noexcept;
 
-/// The engine; nullptr before tree() has been called, when it cannot run, and in a child of the process that runs it.
+/// The engine of this process; nullptr before tree() has been called, and when it cannot run.
 const weftio_verbs_engine* engine_here() noexcept;
+
+/// Whether nodes may have been opened by a parent process.
+bool has_inherited() noexcept;
+
+/// Says once that such a node cannot be used.
+void say_inherited() noexcept;
 
 /// Whether the path is DPDK's folder of drivers, and the thread has hidden it by hide_drivers().
 bool is_hidden(const char* path) noexcept;

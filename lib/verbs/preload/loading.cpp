@@ -124,4 +124,9 @@ bool is_loading() noexcept
     return false;
 }
 
+void forget_probes() noexcept
+{
+    left.store(0);
+}
+
 } // namespace weftio::verbs::preload

@@ -9,4 +9,7 @@ namespace weftio::verbs::preload {
 /// it is true for the first time.
 bool is_loading() noexcept;
 
+/// Call it in a child of fork(), which lacks the threads that is_loading() has started.
+void forget_probes() noexcept;
+
 } // namespace weftio::verbs::preload

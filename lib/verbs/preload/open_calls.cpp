@@ -34,7 +34,7 @@ int open_node(unsigned device, int flags) noexcept
         return fail(error);
     const auto* const engine = engine_here();
     if (engine == nullptr)
-        return fail(EIO); // the engine belongs to the parent
+        return fail(EIO); // a child of vfork()
     int descriptor;
     {
         const engine_scope scope;

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <initializer_list>
 
 #include "../device_paths.hpp"
 #include "host.hpp"
@@ -73,10 +74,15 @@ void redirected_path::find(const char* path) noexcept
 
 char* without_tree(char* path) noexcept
 {
-    const char* const prefix = passes() ? nullptr : tree_so_far();
-    const std::size_t length = prefix == nullptr ? 0 : std::strlen(prefix);
-    if (length != 0 && std::strncmp(path, prefix, length) == 0 && path[length] == '/')
-        std::memmove(path, path + length, std::strlen(path + length) + 1);
+    if (passes())
+        return path;
+    for (const char* const prefix : {tree_so_far(), tree_of_parent()}) {
+        const std::size_t length = prefix == nullptr ? 0 : std::strlen(prefix);
+        if (length != 0 && std::strncmp(path, prefix, length) == 0 && path[length] == '/') {
+            std::memmove(path, path + length, std::strlen(path + length) + 1);
+            break;
+        }
+    }
     return path;
 }
 

@@ -1,5 +1,5 @@
 // Threads that the engine starts belong to the engine: those started while it is started or called, or by one of its
-// threads.
+// threads. Its functions for children of fork() are called by the program's fork().
 #include <cerrno>
 #include <cstdlib>
 
@@ -38,4 +38,10 @@ WEFTIO_INTERCEPT(int, pthread_create, pthread_t* thread, const pthread_attr_t* a
     if (error != 0)
         std::free(wanted);
     return error;
+}
+
+/// pthread_atfork() calls this.
+WEFTIO_INTERCEPT(int, __register_atfork, void (*before)(), void (*in_parent)(), void (*in_child)(), void* library)
+{
+    return programs_register_atfork()(before, in_parent, in_child, library);
 }

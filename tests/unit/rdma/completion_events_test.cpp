@@ -102,6 +102,40 @@ TEST(CompletionEvents, WakeAThreadThatPolls)
     EXPECT_EQ(some[0].syndrome, flushed);
 }
 
+TEST(CompletionEvents, CallAFunctionInsteadOfADescriptor)
+{
+    unsigned calls = 0;
+    {
+        verbs_ends ends({.completions = {.entries = 256, .on_event = [&] { ++calls; }}});
+        ends.connect();
+        EXPECT_EQ(ends.completions[0]->descriptor(), -1);
+        ends.write(0, 10);
+        ends.run();
+        EXPECT_EQ(calls, 0u);
+        ends.completions[0]->arm();
+        ends.run();
+        EXPECT_EQ(calls, 1u);
+        ends.write(0, 10);
+        ends.run();
+        EXPECT_EQ(calls, 1u) << "it was armed once";
+        ends.completions[0]->arm();
+    }
+    EXPECT_EQ(calls, 1u) << "the queue is gone";
+}
+
+TEST(CompletionEvents, AreNotThereOnRequest)
+{
+    unsigned calls = 0;
+    verbs_ends ends({.completions = {.entries = 256, .events = false, .on_event = [&] { ++calls; }}});
+    ends.connect();
+    EXPECT_EQ(ends.completions[0]->descriptor(), -1);
+    ends.write(0, 10);
+    ends.completions[0]->arm();
+    ends.run();
+    EXPECT_EQ(calls, 0u);
+    EXPECT_THAT(ends.poll(0), SizeIs(1));
+}
+
 TEST(CompletionEvents, TellOfAnOverrun)
 {
     verbs_ends ends({.completions = {.entries = 1, .overrun = completion_overrun::fail}});

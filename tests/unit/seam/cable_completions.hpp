@@ -82,8 +82,7 @@ class cable_completions final : public nic::completion_queue {
             return;
         answered_ = word;
         notified_ = produced_;
-        const std::uint64_t one = 1;
-        static_cast<void>(!::write(*memory_.event, &one, sizeof one));
+        memory_.event();
     }
 
     cable_tables& tables;

@@ -1,7 +1,5 @@
 #include "nic/soft/work/completion_ring.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -42,7 +40,7 @@ completion_ring::completion_ring(const completion_memory& ring, std::uint32_t nu
                                  std::vector<completion_ring*>& news)
     : entries_(entries_of(ring)), record_(ring.record.cpu<std::uint32_t>()), depth_(ring.depth),
       stride_bytes_(ring.entry_bytes), log_depth_(log_of(ring.depth)), policy_(ring.overrun), number_(number),
-      event_(ring.event ? *ring.event : -1), armed_(weftio_load_acquire_sys_u32(record_ + arming_word)), news_(news)
+      event_(ring.event), armed_(weftio_load_acquire_sys_u32(record_ + arming_word)), news_(news)
 {}
 
 /// Reads the consumer index of the record.
@@ -149,9 +147,7 @@ void completion_ring::poll_arming() noexcept
         return;
     armed_ = word;
     notified_end_ = produced_;
-    const std::uint64_t one = 1;
-    // write() fails only if the eventfd would overflow: the program has many unread notifications then.
-    static_cast<void>(!write(event_, &one, sizeof one));
+    event_();
 }
 
 } // namespace weftio::nic::soft

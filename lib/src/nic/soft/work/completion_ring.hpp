@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/refusal.hpp"
@@ -68,7 +69,7 @@ class completion_ring {
     const std::uint32_t* record() const noexcept { return record_; }
     std::uint32_t record_seen() const noexcept { return record_seen_; }
     /// Whether it has an event to notify the program by.
-    bool has_event() const noexcept { return event_ >= 0; }
+    bool has_event() const noexcept { return event_ != nullptr; }
 
  private:
     static constexpr std::uint32_t index_mask = 0xffffff; ///< indices in a record have 24 bits
@@ -86,7 +87,7 @@ class completion_ring {
     std::uint32_t log_depth_;
     const completion_overrun policy_;
     const std::uint32_t number_;
-    const int event_;
+    const std::function<void()> event_;
     std::uint32_t produced_ = 0; ///< index of the next completion
     std::uint32_t consumed_ = 0; ///< as last read
     std::uint32_t record_seen_ = 0;

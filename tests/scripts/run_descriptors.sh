@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Descriptors under weftio-run: what objects cost, with and without a hard limit above the soft one; EMFILE as Linux gives it; 200
+# connections with channels of their own below `ulimit -n 1024`; 1,000 queue pairs on one context.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/below_run.bash"
+build=$(realpath "$1")
+needs_weftio_run "descriptors under weftio-run"
+needs_file /usr/include/infiniband/verbs.h libibverbs-dev "descriptors under weftio-run"
+work=$(mktemp -d)
+trap 'end_all; rm -rf "$work"' EXIT
+c_program descriptors -libverbs
+
+# limited LIMIT WHAT: its words are in out and log. LIMIT: options of ulimit.
+limited() {
+    (
+        ulimit $1 || exit 1
+        exec "$run" --wire descriptors-$$ -- "$work/descriptors" "$2"
+    ) >"$work/out" 2>"$work/log" &
+    wait_for_end $!
+    check "$2, ulimit $1: exit status" 0 $?
+    check "$2, ulimit $1: the log" "" "$(cat "$work/log")"
+}
+if [ "$(ulimit -Hn)" = unlimited ] || [ "$(ulimit -Hn)" -gt 300 ]; then
+    limited "-Sn 256" costs
+    check "costs are Linux's" "context 2, channel 1, queue with a channel 0, without 0, queue pair 0" "$(head -1 "$work/out")"
+else
+    echo "not checked: costs below a hard limit of more ($(ulimit -Hn) descriptors)"
+fi
+limited "-n 64" costs
+check "costs at the hard limit" "context 4, channel 2, queue with a channel 0, without 0, queue pair 0" "$(head -1 "$work/out")"
+for limit in -n -Sn; do
+    limited "$limit 64" none
+    check "no descriptor is free" "0 checks failed" "$(cat "$work/out")"
+done
+limited "-n 1024" connections
+check "200 connections" "0 checks failed" "$(cat "$work/out")"
+limited "-n 64" pairs
+check "1,000 queue pairs" "0 checks failed" "$(cat "$work/out")"
+finish
