@@ -25,7 +25,8 @@ inline std::string name_of_leaving(const testing::TestParamInfo<leaving>& info)
 
 /// The engine's text for this failure.
 inline constexpr const char* gone_words =
-    "the memory of the key's region was unmapped, or its file was truncated, while the region existed";
+    "the memory of the key's region cannot be accessed any more: it was unmapped or protected (mprotect), or its file "
+    "was truncated";
 
 /// An address far below all mappings; each call returns another. The system places new mappings as high as possible, so
 /// no mapping of another thread is placed there. Sanitizers treat the address as memory of the application.

@@ -32,6 +32,9 @@ struct weftio_verbs_engine {
     /// Logs that the preloaded library has refused another interface of the kernel: "netlink", or a name in
     /// /dev/infiniband such as "rdma_cm". `probe`: the caller only looks whether it is there.
     void (*refused)(const char* which, bool probe);
+    /// Brings the counters in the tree up to date: the program is about to read one. From then on the engine also does
+    /// so regularly.
+    void (*count)();
 };
 
 /// What the engine calls in the preloaded library.
@@ -52,7 +55,7 @@ const weftio_verbs_engine* weftio_verbs_start(const weftio_verbs_host* host);
 
 namespace weftio::verbs {
 
-inline constexpr std::uint32_t seam_version = 3;
+inline constexpr std::uint32_t seam_version = 4;
 
 inline constexpr unsigned most_devices = 8; ///< per process
 

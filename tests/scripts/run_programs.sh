@@ -166,6 +166,9 @@ case $(dpkg-query -W -f='${Version}' ibverbs-utils 2>/dev/null) in
 *) check "ibv_devinfo: every field that version 44 has" "" "$(tr -s ' ' <expected | grep -vxFf said)" ;;
 esac
 
+check "three devices: no other words" "$(printf 'mlx5_%d ' 0 1 2)" \
+    "$("$run" --wire "$wire" --devices 3 -- ibv_devinfo -l 2>&1 | tail -n +2 | tr -s '\n\t' ' ' | sed 's/^ *//; s/ *$/ /')"
+
 listens() { awk -v port=":$(printf %04X "$1")" '$2 ~ port "$" && $4 == "0A" { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6; }
 tcp_port=18515
 

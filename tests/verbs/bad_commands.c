@@ -1,4 +1,5 @@
 /* Commands that are wrong, for tests/scripts/run_faults.sh: they get the errors that Linux gives, and leave nothing. */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -276,7 +277,66 @@ static void memory_that_cannot_be(void)
     CHECK("no byte", EINVAL, registered(pages, 0, 0));
     CHECK("beyond all addresses", EINVAL, registered(pages, ~(size_t)0 - 4096, 0));
     CHECK("a peer may write, and this end may not", EINVAL, registered(pages, 4096, IBV_ACCESS_REMOTE_WRITE));
+    CHECK("nothing is mapped at 0", EFAULT, registered(NULL, 4096, IBV_ACCESS_LOCAL_WRITE));
+    CHECK("no byte at 0", EINVAL, registered(NULL, 0, 0));
+    CHECK("no byte of a page, as Linux counts pages", 0, registered(pages + 1, 0, IBV_ACCESS_LOCAL_WRITE));
     munmap(pages, 3 * 4096);
+
+    const int file = memfd_create("short", MFD_CLOEXEC);
+    CHECK("ftruncate", 0, ftruncate(file, 5000));
+    for (int private = 0; private < 2; ++private) {
+        char* const mapped =
+            mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, private ? MAP_PRIVATE : MAP_SHARED, file, 0);
+        CHECK("all of a file", 0, registered(mapped, 5000, all_rights));
+        CHECK("to the end of its last page", 0, registered(mapped, 2 * 4096, all_rights));
+        CHECK("beyond the end of a file", EFAULT, registered(mapped, 2 * 4096 + 1, all_rights));
+        CHECK("behind the end of a file", EFAULT, registered(mapped + 3 * 4096, 4096, 0));
+        munmap(mapped, 4 * 4096);
+    }
+    close(file);
+}
+
+/* A region of 0 bytes has a key, with which nothing can be accessed. */
+static void no_bytes(void)
+{
+    struct end one;
+    struct ibv_mr* const none = ibv_reg_mr(pd, memory + 8, 0, all_rights);
+    NEED(none);
+    make_end(&one, 16, IBV_QPT_RC);
+    to_init(one.qp, all_rights);
+    to_rtr(one.qp, one.qp);
+    to_rts(one.qp);
+    struct ibv_sge piece = {.addr = (uintptr_t)memory + 8, .length = 1, .lkey = none->lkey};
+    struct ibv_send_wr entry = {.sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE}, *bad;
+    entry.send_flags = IBV_SEND_SIGNALED;
+    entry.wr.rdma.remote_addr = (uintptr_t)memory;
+    entry.wr.rdma.rkey = mr->rkey;
+    CHECK("post", 0, ibv_post_send(one.qp, &entry, &bad));
+    CHECK("a byte of a region without bytes", IBV_WC_LOC_PROT_ERR, next_completion(one.cq).status);
+    end_end(&one);
+    CHECK("ibv_dereg_mr", 0, ibv_dereg_mr(none));
+}
+
+/* The peer refuses it as invalid. */
+static void unaligned_atomic(void)
+{
+    struct ibv_mr* const words = ibv_reg_mr(pd, memory, 4096, all_rights | IBV_ACCESS_REMOTE_ATOMIC);
+    struct end a, b;
+    NEED(words);
+    make_end(&a, 16, IBV_QPT_RC);
+    make_end(&b, 16, IBV_QPT_RC);
+    connect_ends(a.qp, b.qp, all_rights | IBV_ACCESS_REMOTE_ATOMIC);
+    struct ibv_sge piece = {.addr = (uintptr_t)memory, .length = 8, .lkey = words->lkey};
+    struct ibv_send_wr entry = {.sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD}, *bad;
+    entry.send_flags = IBV_SEND_SIGNALED;
+    entry.wr.atomic.remote_addr = (uintptr_t)memory + 12;
+    entry.wr.atomic.rkey = words->rkey;
+    CHECK("post", 0, ibv_post_send(a.qp, &entry, &bad));
+    CHECK("an atomic at an address that is not aligned", IBV_WC_REM_INV_REQ_ERR, next_completion(a.cq).status);
+    CHECK("the peer's queue pair", IBV_QPS_ERR, state_of(b.qp));
+    end_end(&a);
+    end_end(&b);
+    CHECK("ibv_dereg_mr", 0, ibv_dereg_mr(words));
 }
 
 static void in_use(void)
@@ -333,6 +393,8 @@ int main(void)
     sigprocmask(SIG_SETMASK, NULL, &all);
     CHECK("SIGSEGV is as it was", 1, sigismember(&all, SIGSEGV));
     sigprocmask(SIG_SETMASK, &before, NULL);
+    no_bytes();
+    unaligned_atomic();
     in_use();
     limits();
     close_device();

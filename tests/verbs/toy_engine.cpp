@@ -32,7 +32,7 @@ using namespace weftio::verbs;
 
 std::mutex guard;
 std::map<ino_t, unsigned> nodes; ///< inode of a node: its device
-std::atomic<unsigned> closes{0};
+std::atomic<unsigned> closes{0}, counts{0};
 std::map<std::string, unsigned> refusals; ///< calls of refused(), by its arguments
 std::optional<tree> files;
 weftio_verbs_engine engine;
@@ -95,7 +95,8 @@ unsigned count_refusals(std::string_view what)
     return refusals[std::string(what)];
 }
 
-/// Answers by the text that was written. "closes": number of calls of closed(), minus one; "fail": EINVAL; "path",
+/// Answers by the text that was written. "closes": number of calls of closed(), minus one; "counts":
+/// 4000 + number of calls of count(); "fail": EINVAL; "path",
 /// "thread": the engine calls intercepted functions, 2: the host has no such device; a path: hides it; "refused WHAT":
 /// 3000 + number of calls of refused() with these words; other text: 1000 + the number of the device.
 ssize_t write_command(int descriptor, const void* command, std::size_t bytes)
@@ -112,6 +113,8 @@ ssize_t write_command(int descriptor, const void* command, std::size_t bytes)
         return -EINVAL;
     if (text == "closes")
         return closes;
+    if (text == "counts")
+        return 4000 + counts;
     if (text == "path")
         return ::access("/sys/class/infiniband/mlx5_0/node_guid", F_OK) == 0 ? 1 : 2;
     if (text.starts_with('/'))
@@ -152,6 +155,11 @@ void refused(const char* which, bool probe)
 {
     const std::scoped_lock lock(guard);
     ++refusals[which + std::string(probe ? " probe" : "")];
+}
+
+void count()
+{
+    ++counts;
 }
 
 std::vector<device_description> describe_devices(unsigned count)
@@ -198,7 +206,8 @@ try {
               .map = map,
               .control = control,
               .closed = closed,
-              .refused = refused};
+              .refused = refused,
+              .count = count};
     return &engine;
 } catch (const std::exception& wrong) {
     std::fprintf(stderr, "%s\n", wrong.what());

@@ -165,4 +165,18 @@ struct rdma_counters {
     std::uint64_t rnr_nak_retry_err = 0;
 };
 
+/// Packets to and from all queue pairs of a port, since the port was opened. Between two queue pairs of one port a copy
+/// may take the place of up to 16 packets: it counts as one packet with the bytes of its payload, sent and received.
+struct rdma_port_counters {
+    std::uint64_t sent = 0;
+    std::uint64_t sent_bytes = 0; ///< of frames, without their CRCs
+    std::uint64_t received = 0;   ///< also those that are damaged, or for no queue pair
+    std::uint64_t received_bytes = 0;
+    std::uint64_t damaged = 0;              ///< those of `received` that are malformed or have a wrong checksum
+    std::uint64_t rx_icrc_encapsulated = 0; ///< those of `damaged` with a wrong ICRC
+    std::uint64_t lost = 0;                 ///< not part of `received`: another engine had no room for the packet
+    std::uint64_t congestion = 0;           ///< those of `received` that are CNPs, which are ignored
+    rdma_counters queues{};                 ///< sums over all queue pairs, also those that have been destroyed
+};
+
 } // namespace weftio

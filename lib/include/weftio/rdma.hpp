@@ -89,6 +89,8 @@ class rdma_device {
     ///         there is no such index; errc::timed_out no host has answered; errc::closed the port's device has been
     ///         removed
     std::array<std::uint8_t, 6> mac_of(const std::string& peer, unsigned gid_index = 0) const;
+    /// Of all queue pairs of the port. Any thread; blocks for up to one iteration of its engines.
+    rdma_port_counters counters() const;
     /// The largest path MTU that fits the port's MTU: 256, 512, 1024, 2048 or 4096 bytes.
     std::uint32_t most_path_mtu() const;
 

@@ -191,6 +191,8 @@ class backend : public memory_user {
     virtual std::uint16_t mtu() const noexcept = 0;
     virtual bool link_up() const noexcept = 0;
     virtual port_counters counters() = 0;
+    /// As rdma_device::counters(). The default has counted nothing.
+    virtual rdma_port_counters rdma_counts() { return {}; }
     virtual bool exhausted() const noexcept = 0;
     virtual bool gone() const noexcept = 0;
     virtual unsigned engine_count() const noexcept = 0;

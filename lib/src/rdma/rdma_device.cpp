@@ -122,6 +122,11 @@ std::uint32_t rdma_device::most_path_mtu() const
     return net::path_mtu_of(state_->nic->mtu());
 }
 
+rdma_port_counters rdma_device::counters() const
+{
+    return state_->nic->rdma_counts();
+}
+
 std::vector<std::string> rdma_device::gids() const
 {
     std::vector<std::string> all;

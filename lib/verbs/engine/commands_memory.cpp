@@ -1,4 +1,6 @@
 // Protection domains, memory regions and memory windows.
+#include <fmt/format.h>
+
 #include <cerrno>
 
 #include "commands.hpp"
@@ -25,7 +27,17 @@ region_options take_bytes(context& in, region& made)
     require_feature((made.access & on_demand) == 0, "the device has no on-demand paging");
     require_feature((made.access & (flush_global | flush_persistent)) == 0, "the device has no FLUSH");
     require((made.access & ~known) == 0, EINVAL);
-    require(made.length != 0 && made.start + made.length >= made.start, EINVAL);
+    // As in Linux, which counts pages: 0 bytes are in no page if they are at the start of one.
+    require((made.length != 0 || page_offset(made.iova) != 0) && made.start + made.length >= made.start, EINVAL);
+    if (made.start == 0)
+        throw error(errc::not_reachable, fmt::format("weftio-run: memory region: {} bytes at address 0, where nothing "
+                                                     "is mapped",
+                                                     made.length));
+    if (made.length == 0) {
+        constexpr std::uint64_t never_named = ~std::uint64_t{4095};
+        made.bytes = in.of.memory.adopt(reinterpret_cast<void*>(made.start), 1);
+        return {.rights = access::none, .domain = made.in->number, .iova = never_named};
+    }
     made.bytes = in.of.memory.adopt(reinterpret_cast<void*>(made.start), made.length);
     return {.rights = static_cast<access>(made.access & rights_mask), .domain = made.in->number, .iova = made.iova};
 }

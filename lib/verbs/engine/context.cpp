@@ -58,6 +58,17 @@ shared_pages::shared_pages(std::size_t bytes)
     : at_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)), bytes_(bytes)
 {
     require_call(at_ != MAP_FAILED);
+    if (void* const again = mremap(at_, 0, bytes, MREMAP_MAYMOVE); again != MAP_FAILED) {
+        munmap(again, bytes);
+        return;
+    }
+    file_ = descriptor(memfd_create("weftio-doorbells", MFD_CLOEXEC));
+    const bool made = file_.number() >= 0 && ftruncate(file_.number(), static_cast<off_t>(bytes)) == 0 &&
+                      mmap(at_, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.number(), 0) == at_;
+    if (const int why = errno; !made) {
+        munmap(at_, bytes);
+        throw failure{why};
+    }
 }
 
 shared_pages::~shared_pages()
@@ -68,6 +79,12 @@ shared_pages::~shared_pages()
 /// mremap() from 0 bytes of shared memory makes another mapping of it.
 void* shared_pages::map_again(std::size_t offset, std::size_t bytes, void* wish, int protection, int flags) const
 {
+    if (file_.number() >= 0) {
+        void* const made = mmap(wish, bytes, protection, (flags & ~(MAP_TYPE | MAP_ANONYMOUS)) | MAP_SHARED,
+                                file_.number(), static_cast<off_t>(offset));
+        require_call(made != MAP_FAILED);
+        return made;
+    }
     const bool fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
     if ((flags & MAP_FIXED_NOREPLACE) == MAP_FIXED_NOREPLACE) { // reserves the place
         void* const there = mmap(wish, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);

@@ -14,7 +14,7 @@
 
 namespace weftio::verbs {
 
-/// Shared memory without a file; the destructor unmaps it.
+/// Shared memory that can be mapped several times; the destructor unmaps it.
 class shared_pages {
  public:
     /// @throws failure
@@ -31,6 +31,7 @@ class shared_pages {
  private:
     void* at_;
     std::size_t bytes_;
+    descriptor file_; ///< where mremap() cannot map memory again, as under valgrind
 };
 
 /// Any thread may call; commands are executed one at a time.

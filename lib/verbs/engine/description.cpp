@@ -144,13 +144,6 @@ void describe_port(const folder& port, const device_description& device)
         port.line(name, text);
     (port / "pkeys").line("0", "0xffff");
     describe_addresses(port, device);
-    for (const char* counter :
-         {"port_xmit_data", "port_rcv_data", "port_xmit_packets", "port_rcv_packets", "port_rcv_errors",
-          "port_xmit_discards", "port_xmit_wait", "symbol_error", "link_downed", "link_error_recovery"})
-        (port / "counters").line(counter, "0");
-    for (const char* counter : {"out_of_buffer", "out_of_sequence", "packet_seq_err", "local_ack_timeout_err",
-                                "rnr_nak_retry_err", "duplicate_request", "rx_icrc_encapsulated", "np_cnp_sent"})
-        (port / "hw_counters").line(counter, "0");
 }
 
 void describe_device(const fs::path& root, const device_description& device, unsigned number)

@@ -20,6 +20,8 @@ session::session(const settings& wanted, const weftio_verbs_host& host) : proces
     for (unsigned each = 0; each != devices(); ++each)
         all.push_back(describe_files(nodes_[each], each));
     tree_.emplace(all);
+    for (unsigned each = 0; each != devices(); ++each)
+        counters_.emplace_back(tree_->path() + "/sys/class/infiniband/" + all[each].name, nodes_[each]);
     show_.emplace(events_, tree_->path(), [this] { return describe_all(); });
 }
 
@@ -60,6 +62,7 @@ void session::end() noexcept
     for (const auto& [identity, each] : all)
         events_.forget(each->ours());
     all.clear();
+    counters_.clear();
     nodes_.clear();
     tree_.reset();
 }
@@ -68,6 +71,15 @@ void session::leave_in_child() noexcept
 {
     if (tree_)
         tree_->unlock();
+}
+
+void session::count() noexcept
+{
+    const std::scoped_lock lock(sweeping_);
+    if (!counting_)
+        counting_.emplace(events_);
+    for (counter_files& each : counters_)
+        each.write();
 }
 
 bool session::is_here() const noexcept
@@ -134,6 +146,10 @@ try {
     const std::unique_lock only_one(sweeping_, std::try_to_lock);
     if (!only_one)
         return;
+    constexpr unsigned polls_per_count = 10;
+    if (counting_ && ++polls_ % polls_per_count == 0)
+        for (counter_files& each : counters_)
+            each.write();
     for (const auto& each : contexts())
         each->poll();
 } catch (const std::bad_alloc&) { // retried by the next poll

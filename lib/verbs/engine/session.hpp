@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "context.hpp"
+#include "counter_files.hpp"
 #include "seam.hpp"
 #include "settings.hpp"
 #include "show.hpp"
@@ -37,6 +38,8 @@ class session {
     void sweep() noexcept;
     /// Call it in a child of fork(): from then on the folder of the files is the parent's alone.
     void leave_in_child() noexcept;
+    /// Brings the files of counters up to date, and does so regularly from then on.
+    void count() noexcept;
     /// Whether the calling process is the one that made the session.
     bool is_here() const noexcept;
 
@@ -52,10 +55,13 @@ class session {
     watcher events_;
     std::deque<node> nodes_;
     std::optional<tree> tree_;
+    std::deque<counter_files> counters_;
     std::optional<show_socket> show_;
     std::mutex mutex_; ///< guards contexts_
     std::map<std::uint64_t, std::shared_ptr<context>> contexts_;
-    std::mutex sweeping_;
+    std::mutex sweeping_;            ///< also guards counters_ and the next two
+    std::optional<polled> counting_; ///< the program reads counters
+    unsigned polls_ = 0;
 };
 
 } // namespace weftio::verbs

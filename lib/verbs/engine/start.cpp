@@ -80,6 +80,13 @@ void closed()
         running->sweep();
 }
 
+void count()
+{
+    set_up_thread();
+    if (running->is_here())
+        running->count();
+}
+
 const weftio_verbs_engine* start(const weftio_verbs_host& host)
 try {
     if (!std::getenv("WEFTIO_LOG")) // otherwise the program would see no devices, without any explanation
@@ -100,7 +107,8 @@ try {
                                           .map = map_page,
                                           .control = control,
                                           .closed = closed,
-                                          .refused = refused};
+                                          .refused = refused,
+                                          .count = count};
     return &made;
 } catch (const error& why) {
     core::log_or_lose(log_level::error, [&] { return std::string(why.what()); });

@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "../device_paths.hpp"
+#include "counters.hpp"
 #include "host.hpp"
 #include "paths.hpp"
 #include "real.hpp"
@@ -68,6 +69,8 @@ void redirected_path::find(const char* path) noexcept
         text_[sizeof text_ - 1] = 0;
     }
     path_ = text_;
+    if (kind.is == path_kind::described && std::strstr(kind.rest, "counters") != nullptr)
+        refresh_counters();
     if (kind.is == path_kind::described && kind.folder == node_folder && kind.rest[0] == '/')
         neighbor_ = std::strrchr(text_, '/') + 1;
 }

@@ -276,12 +276,6 @@ TEST_F(RdmaRefusal, OfEntriesThatAreMalformed)
         {WEFTIO_OPCODE_RDMA_WRITE, {}, refusal::wrong_size},
         {WEFTIO_OPCODE_FETCH_ADD, {peer_memory.remote_at(0), atomic(1)}, refusal::wrong_atomic},
         {WEFTIO_OPCODE_FETCH_ADD, {peer_memory.remote_at(0), atomic(1), own_memory.local(0, 4)}, refusal::wrong_atomic},
-        {WEFTIO_OPCODE_FETCH_ADD,
-         {peer_memory.remote_at(4), atomic(1), own_memory.local(0, 8)},
-         refusal::misaligned_atomic},
-        {WEFTIO_OPCODE_COMPARE_SWAP,
-         {peer_memory.remote_at(9), atomic(1), own_memory.local(0, 8)},
-         refusal::misaligned_atomic},
         {WEFTIO_OPCODE_RDMA_READ, {peer_memory.remote_at(0), inlined({1, 2})[0]}, refusal::wrong_segment},
         {WEFTIO_OPCODE_SEND, {pointer(WEFTIO_INLINE_SEGMENT | 13, 0, 0)}, refusal::wrong_size},
     };
@@ -295,6 +289,23 @@ TEST_F(RdmaRefusal, OfEntriesThatAreMalformed)
         for (unsigned end = 0; end < 2; ++end)
             ends.queue(end).restart();
     }
+}
+
+/// The peer refuses it, as it refuses that of any requester.
+TEST_F(RdmaRefusal, OfAnAtomicAtAnAddressThatIsNotAligned)
+{
+    for (const bool one_port : {false, true})
+        for (const auto& [opcode, at] : {std::pair{WEFTIO_OPCODE_FETCH_ADD, 4}, {WEFTIO_OPCODE_COMPARE_SWAP, 9}}) {
+            two_ends some(one_port);
+            some.connect();
+            some.queue(0).post(
+                static_cast<std::uint32_t>(opcode),
+                {some.memory(1).remote_at(static_cast<std::uint64_t>(at)), atomic(1), some.memory(0).local(0, 8)});
+            some.queue(0).push();
+            ASSERT_TRUE(some.run_until([&] { return some.queue(0).nic().failed(); }));
+            EXPECT_EQ(some.queue(0).reported().reason, refusal::remote_invalid);
+            EXPECT_EQ(some.queue(1).nic().counters().refused, 1u);
+        }
 }
 
 /// The reason of an entry is its own, and not one that has its syndrome too.

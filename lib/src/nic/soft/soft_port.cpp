@@ -67,6 +67,16 @@ port_counters soft_port::counters()
     return counters;
 }
 
+rdma_port_counters soft_port::rdma_counts()
+{
+    rdma_port_counters counts;
+    engines_.between_all_turns([&] {
+        for (unsigned engine = 0; engine != engine_count(); ++engine)
+            rdma(engine).count(counts);
+    });
+    return counts;
+}
+
 void soft_port::require_sending() const
 {
     if (!sends_)

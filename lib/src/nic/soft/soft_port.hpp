@@ -37,6 +37,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     std::uint16_t mtu() const noexcept override { return device_.mtu(); }
     bool link_up() const noexcept override { return device_.link_up(); }
     port_counters counters() override;
+    rdma_port_counters rdma_counts() override;
     bool exhausted() const noexcept override { return engines_.exhausted(); }
     bool gone() const noexcept override { return engines_.gone(); }
     unsigned engine_count() const noexcept override { return engines_.count(); }

@@ -197,8 +197,6 @@ refusal read_message(const entry_ring& ring, std::uint32_t index, std::uint32_t 
         read_remote(entry.load<weftio_wqe_remote_segment>(1), out);
     if (atomic)
         read_atomic(entry.load<weftio_wqe_atomic_segment>(2), out);
-    if (atomic && out.remote_address % sizeof(std::uint64_t) != 0)
-        return refusal::misaligned_atomic;
     if (const refusal reason = read_data(entry, keys, out); reason != refusal::none)
         return reason;
     return atomic && out.bytes != sizeof(std::uint64_t) ? refusal::wrong_atomic : refusal::none;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <functional>
 #include <utility>
 
 #include "nic/soft/rdma/datagram_pair.hpp"
@@ -106,9 +108,40 @@ void rdma_unit::modify(std::uint32_t number, rdma_state to, const rdma_connectio
     directory_.note_addresses();
 }
 
+namespace {
+
+void add_to(rdma_counters& into, const rdma_counters& more) noexcept
+{
+    using all = std::array<std::uint64_t, sizeof(rdma_counters) / sizeof(std::uint64_t)>;
+    auto sums = std::bit_cast<all>(into);
+    const auto values = std::bit_cast<all>(more);
+    std::ranges::transform(sums, values, sums.begin(), std::plus());
+    into = std::bit_cast<rdma_counters>(sums);
+}
+
+} // namespace
+
+void rdma_unit::count(rdma_port_counters& into) const noexcept
+{
+    const roce_sender& sent = commons_.sender;
+    const std::uint64_t copied = sent.copied.value(), icrc = arrivals_.rx_icrc_encapsulated.value();
+    into.sent += sent.sent.value();
+    into.sent_bytes += sent.sent_bytes.value();
+    into.received += arrivals_.claimed.value() - arrivals_.neighbor.value() - arrivals_.inbox_full.value() + copied;
+    into.received_bytes += arrivals_.received_bytes.value() + sent.copied_bytes.value();
+    into.damaged +=
+        arrivals_.malformed.value() + arrivals_.wrong_ip_checksum.value() + arrivals_.wrong_udp_checksum.value() + icrc;
+    into.rx_icrc_encapsulated += icrc;
+    into.lost += arrivals_.inbox_full.value();
+    into.congestion += arrivals_.congestion.value();
+    add_to(into.queues, of_ended_);
+    for_each([&](std::uint32_t, const any_pair& queue) { add_to(into.queues, queue.counters()); });
+}
+
 void rdma_unit::remove(std::uint32_t number) noexcept
 {
     find(number)->stop_silently();
+    add_to(of_ended_, find(number)->counters());
     const std::unique_ptr<turn_taker> gone = commons_.queues.take(number);
     directory_.erase(number);
 }

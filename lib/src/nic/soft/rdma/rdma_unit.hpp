@@ -68,6 +68,9 @@ class rdma_unit final : public unit {
     /// Memory of requests and answers in flight, in bytes. Call it between two turns.
     std::size_t bytes_under_way() const noexcept { return commons_.work.pool.in_use(); }
 
+    /// Adds what this engine has counted.
+    void count(rdma_port_counters& into) const noexcept;
+
     /// Starts to keep the last packets. From then on, queue pairs of this engine also exchange real packets.
     void trace_packets();
     /// The kept packets; nullptr: none are kept.
@@ -87,6 +90,7 @@ class rdma_unit final : public unit {
     pair_commons commons_;
     roce_arrivals arrivals_;
     std::uint32_t share_ = any_pair::packets_of_a_turn; ///< most packets of a queue pair in a turn
+    rdma_counters of_ended_{};                          ///< sums of the queue pairs that are no longer here
     unsigned ours_before_ = 0;                          ///< what queue pairs have moved in the previous turn
 };
 

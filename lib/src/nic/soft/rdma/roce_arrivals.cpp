@@ -113,6 +113,7 @@ roce_arrivals::mbuf_is roce_arrivals::process(rte_mbuf& mbuf, const net::packet_
     if (to.home != this && to.home != nullptr)
         return hand_over(*to.home, mbuf, headers, own);
     note(mbuf);
+    received_bytes.add(mbuf.pkt_len);
     count(deliver({packet, headers, frame, own}, form, to.receiver));
     return mbuf_is::done;
 }

@@ -50,6 +50,7 @@ class roce_arrivals final : public packet_claimant {
     /// claimed = neighbor + delivered + malformed + wrong_ip_checksum + wrong_udp_checksum + rx_icrc_encapsulated +
     /// for_nobody + not_from_peer + other_mac + congestion + inbox_full
     core::counter claimed, delivered;
+    core::counter received_bytes;       ///< frame bytes of RoCE packets
     core::counter neighbor;             ///< ARP and ND messages for the port's own addresses
     core::counter malformed;            ///< not a packet for a queue pair: see roce_refusal
     core::counter wrong_ip_checksum;    ///< IPv4 header

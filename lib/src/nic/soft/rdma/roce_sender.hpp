@@ -45,6 +45,7 @@ class roce_sender {
         sent.add(1);
         sent_bytes.add(payload_bytes);
         copied.add(1);
+        copied_bytes.add(payload_bytes);
     }
     /// Whether memory of the payload had gone at the last put() of a packet.
     bool payload_gone() const noexcept { return payload_gone_; }
@@ -74,9 +75,9 @@ class roce_sender {
     /// engines a cache line.
     static constexpr std::uint32_t mbufs_at_once = 32;
 
-    core::counter sent;       ///< packets, and copies that took the place of packets
-    core::counter sent_bytes; ///< frame bytes; payload bytes where there was no packet
-    core::counter copied;     ///< of `sent`: copies
+    core::counter sent;                 ///< packets, and copies that took the place of packets
+    core::counter sent_bytes;           ///< frame bytes; payload bytes where there was no packet
+    core::counter copied, copied_bytes; ///< of `sent` and `sent_bytes`: copies
 
  private:
     bool has_room(bool to_own) noexcept;

@@ -79,7 +79,7 @@ bool shortcut::read(const part& one)
 bool shortcut::change(const roce::message& of)
 {
     std::uint64_t *word = nullptr, original = 0;
-    if (!allows(access::remote_atomic, of, true) ||
+    if (of.remote_address % sizeof original != 0 || !allows(access::remote_atomic, of, true) ||
         to_.memory.word(of.remote_key, of.remote_address, word) != refusal::none ||
         !roce::change(word, of.operation, of.compare, of.swap_or_add, original))
         return false;

@@ -113,9 +113,10 @@ void rx_queue::lose_memory() noexcept
 {
     stop();
     core::log_or_lose(log_level::error, [&] {
-        return fmt::format("weftio: eth_rxq {}: the memory of its slots was unmapped, or its file was truncated; the "
-                           "queue stopped and drops its packets",
-                           ring_.number);
+        return fmt::format(
+            "weftio: eth_rxq {}: the memory of its slots cannot be accessed any more: it was unmapped or "
+            "protected (mprotect), or its file was truncated; the queue stopped and drops its packets",
+            ring_.number);
     });
 }
 
