@@ -131,9 +131,91 @@ TEST(RoceRequester, HalvesItsWindowOnLossAndOpensItAgain)
     end.answer(rc_acknowledge, first, 0x60);
     EXPECT_EQ(end.sent_packets().size(), 64u);
     end.ack(first + 31);
-    EXPECT_EQ(end.sent_packets().size(), 64u); // 32 acknowledged, and a window of 96
-    end.ack(first + 127);
+    EXPECT_EQ(end.sent_packets().size(), 40u); // 32 acknowledged, and a window of 72
+    std::uint32_t sent = 104, acknowledged = 32;
+    for (; sent - acknowledged < 128 && sent < 900; sent += static_cast<std::uint32_t>(end.sent_packets().size())) {
+        acknowledged = sent;
+        end.ack(first + sent - 1);
+    }
+    EXPECT_EQ(sent - acknowledged, 128u);
+    EXPECT_LT(sent, 500u);
+}
+
+/// A lost packet that asks for an ACK is shown by those behind it.
+TEST(RoceRequester, AsksFourTimesInAWindowAfterALoss)
+{
+    at_requester end({.window = 16});
+    end.post_write(100);
+    end.sent_packets();
+    end.answer(rc_acknowledge, first, 0x60);
+    std::vector<bool> asks;
+    for (const seen& packet : end.sent_packets())
+        asks.push_back(packet.ack_request);
+    EXPECT_EQ(asks, (std::vector<bool>{false, true, false, true, false, true, false, true}));
+}
+
+/// With an answer, the requester knows how long answers take: the next one that does not come is overdue long before
+/// its timeout. The first packet of those in flight is repeated alone.
+TEST(RoceRequester, RepeatsOnePacketWhenAnAnswerIsOverdue)
+{
+    at_requester end({.timeout = 14, .retry_count = 0});
+    end.post_write(1);
+    end.sent_packets();
+    end.now += 200'000;
+    end.ack(first);
+    end.post_write(4);
+    EXPECT_EQ(end.sent_packets().size(), 4u);
+    const std::uint64_t sent_at = end.now;
+    EXPECT_EQ(end.ours.deadline_ns(), sent_at + 600'000); // 0.2 ms, and four deviations of 0.1 ms
+    end.now += 599'999;
+    EXPECT_EQ(end.sent_packets(), packets{});
+    end.now += 1;
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_first, 0, true}}));
+    end.now += 1'199'999; // twice as long
+    EXPECT_EQ(end.sent_packets(), packets{});
+    end.now += 1;
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_first, 0, true}}));
+    end.ack(1); // two packets have arrived
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_middle, 2, true}, {rc_write_last, 3, true}}));
+    end.ack(3);
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}}));
+    EXPECT_EQ(end.ours.local_ack_timeout_err.value(), 0u);
+    EXPECT_EQ(end.ours.repeated.value(), 4u);
+}
+
+TEST(RoceRequester, KeepsItsWindowWhenOnlyAnAnswerWasLost)
+{
+    at_requester end({.timeout = 14});
+    end.post_write(1);
+    end.sent_packets();
+    end.now += 200'000;
+    end.ack(first);
+    end.post_write(1000);
     EXPECT_EQ(end.sent_packets().size(), 128u);
+    end.now += 600'000;
+    EXPECT_EQ(end.sent_packets().size(), 1u);
+    end.ack(127); // all have arrived
+    EXPECT_EQ(end.sent_packets().size(), 128u);
+}
+
+/// Nothing comes any more: the timeout still ends the queue, after as many retries as it has.
+TEST(RoceRequester, GivesUpAtTheTimeoutWhateverItHasProbed)
+{
+    at_requester end({.timeout = 14, .retry_count = 1});
+    end.post_write(1);
+    end.sent_packets();
+    end.ack(first);
+    end.post_write(1);
+    end.sent_packets();
+    const std::uint64_t begin = end.now;
+    for (unsigned probes = 0; !end.ours.failed() && probes < 100; ++probes) {
+        end.now = end.ours.deadline_ns();
+        end.sent_packets();
+    }
+    EXPECT_TRUE(end.ours.failed());
+    EXPECT_EQ(end.now - begin, 2 * ack_timeout_ns(14));
+    EXPECT_EQ(end.ours.local_ack_timeout_err.value(), 2u);
+    EXPECT_LT(end.ours.repeated.value(), 16u);
 }
 
 TEST(RoceRequester, GoesForwardAgainWhenAnAckWasOnlyLate)
