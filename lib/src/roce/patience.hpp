@@ -35,7 +35,7 @@ class patience {
         if (answer_by_ == 0)
             answer_by_ = now + timeout_ns_;
         if (overdue_at_ == 0 && usual_ns != 0)
-            overdue_at_ = now + (usual_ns << probes_);
+            overdue_at_ = now + (usual_ns << std::max(probes_ - 1, 0));
     }
     /// `packets` packets were acknowledged.
     /// @param all  they were all that was ever sent
@@ -43,8 +43,8 @@ class patience {
     {
         retries_ = rnr_retries_ = not_ready_ = probes_ = 0;
         gap_seen_ = false;
-        if (const std::uint32_t before = std::exchange(before_probe_, 0); before != 0 && all)
-            window_ = before; // nothing was lost, or one packet
+        if (before_probe_ != 0)
+            end_probe(all);
         else if (is_narrow())
             widen(packets);
         answer_by_ = overdue_at_ = 0;
@@ -52,25 +52,36 @@ class patience {
     bool timed_out(std::uint64_t now) const noexcept { return answer_by_ != 0 && now >= answer_by_; }
     /// Whether the answer is late although the timeout has not expired.
     bool is_overdue(std::uint64_t now) const noexcept { return overdue_at_ != 0 && now >= overdue_at_; }
-    /// The answer is overdue: one packet is repeated alone, and its answer tells what was lost. It is no retry. The
-    /// next one waits twice as long.
-    void probe() noexcept
+    /// The answer is overdue, and one packet is repeated as a probe, which is no retry. First the last one that was
+    /// sent: the peer acknowledges it, or sends a NAK. A peer that has sent its NAK before is silent, so each later
+    /// probe is the first packet, alone, and its answer tells what was lost. Later ones wait longer and longer.
+    /// @return whether to repeat the last packet; false: the first one
+    bool probe() noexcept
     {
         overdue_at_ = 0;
-        probes_ = std::min<std::uint8_t>(probes_ + 1, most_doublings);
-        if (before_probe_ == 0) {
+        const bool first = probes_ == 0 && !repeating();
+        probes_ = std::min<std::uint8_t>(probes_ + 1, most_probes);
+        if (first)
+            return true;
+        if (before_probe_ == 0)
             before_probe_ = window_;
-            narrow();
-        }
+        probe_answered_ = false;
         window_ = 1;
+        return false;
     }
+    /// Whether there was a probe since the last progress.
+    bool has_probed() const noexcept { return probes_ != 0; }
     /// A packet was lost.
-    void narrow() noexcept { window_ = threshold_ = std::max(window_ / 2, 1u); }
+    void narrow() noexcept
+    {
+        const std::uint32_t before = std::exchange(before_probe_, 0);
+        threshold_ = std::min(most_window_, std::max((before != 0 ? before : window_) / 2, least_threshold));
+        window_ = threshold_;
+    }
     /// A packet was lost and is repeated at once. @return false: the retries are used up
     bool retry() noexcept
     {
         narrow();
-        before_probe_ = 0;
         answer_by_ = overdue_at_ = 0;
         return retries_++ < most_retries_;
     }
@@ -123,10 +134,19 @@ class patience {
 
  private:
     static constexpr std::uint64_t longest_growth_ns = 640'000;
-    static constexpr std::uint8_t most_doublings = 6;
+    static constexpr std::uint8_t most_doublings = 6, most_probes = 16;
 
-    /// Opens the window by each acknowledged packet up to half of what it was at the last loss, and then by every
-    /// fourth. With go-back-N, one loss so costs about as many packets as fit a quarter of those between two losses.
+    /// The first answer after a probe may be one to a packet before it, and others follow: then nothing was lost. The
+    /// second one is to what was repeated.
+    void end_probe(bool all) noexcept
+    {
+        if (all)
+            window_ = std::exchange(before_probe_, 0);
+        else if (std::exchange(probe_answered_, true))
+            narrow();
+    }
+    /// Opens the window by each acknowledged packet up to half of what it was at the last loss, and then by every third
+    /// one. With go-back-N, a loss costs a window, which so is two thirds of the packets between two losses.
     void widen(std::uint32_t packets) noexcept
     {
         const std::uint32_t fast = std::min(packets, threshold_ - std::min(threshold_, window_));
@@ -135,7 +155,7 @@ class patience {
         slow_ %= slowness;
     }
 
-    static constexpr std::uint32_t slowness = 4;
+    static constexpr std::uint32_t slowness = 3, least_threshold = 4;
 
     std::uint64_t timeout_ns_;
     std::uint64_t answer_by_ = 0;  ///< when the wait for an answer times out
@@ -144,8 +164,9 @@ class patience {
     std::uint8_t most_retries_, most_rnr_retries_;
     std::uint8_t retries_ = 0, rnr_retries_ = 0; ///< since the last progress
     std::uint8_t not_ready_ = 0;                 ///< RNR NAKs since the last progress, up to most_doublings
-    std::uint8_t probes_ = 0;                    ///< since the last progress, up to most_doublings
+    std::uint8_t probes_ = 0;                    ///< since the last progress, up to most_probes
     bool gap_seen_ = false;
+    bool probe_answered_ = false; ///< an answer has come since the last probe
     std::uint32_t most_window_, window_;
     std::uint32_t threshold_;        ///< the window opens fast up to here
     std::uint32_t slow_ = 0;         ///< acknowledged packets that have not opened the window yet

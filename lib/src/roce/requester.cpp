@@ -22,7 +22,7 @@ requester::requester(rdma_service service, const roce_connection& settings, send
       patience_(settings.timeout, settings.retry_count, settings.rnr_retry,
                 std::clamp<std::uint32_t>(settings.window, 1, message_ring::most)),
       next_entry_(first_entry), acknowledged_(settings.send_psn & psn_mask), sent_(acknowledged_),
-      read_part_(std::clamp(64u / std::max<std::uint32_t>(settings.most_reads, 1), 8u, 32u))
+      parts_end_(acknowledged_), read_part_(std::clamp(64u / std::max<std::uint32_t>(settings.most_reads, 1), 8u, 32u))
 {
     messages_.begin_at(acknowledged_);
 }
@@ -52,8 +52,7 @@ void requester::check_clock(std::uint64_t now)
         local_ack_timeout_err.add(1);
         repeat_or_give_up(refusal::no_answer, patience_.retry());
     } else if (patience_.is_overdue(now)) {
-        patience_.probe();
-        go_back();
+        patience_.probe() ? step_back() : go_back();
     }
 }
 
@@ -187,7 +186,8 @@ bool requester::may_send(std::uint32_t flying) noexcept
         return false;
     if (!next.wants_result())
         return true;
-    const std::uint32_t parts = splits_reads() ? (answers_in_flight() + read_part_ - 1) / read_part_ : 0;
+    const bool in_parts = splits_reads() || psn_distance(acknowledged_, parts_end_) > 0;
+    const std::uint32_t parts = in_parts ? (answers_in_flight() + read_part_ - 1) / read_part_ : 0;
     return reads_in_flight() + parts < std::max<std::uint32_t>(settings_.most_reads, 1);
 }
 
@@ -197,9 +197,10 @@ bool requester::may_send(std::uint32_t flying) noexcept
 bool requester::asks_for_ack(bool ends, std::uint32_t flying) noexcept
 {
     const message& next = messages_.at(cursor_);
-    return reliable() && (next.wants_result() || (ends && (!next.more || patience_.repeating())) ||
-                          without_request_ + 1 >= most_without_request() || flying + 1 >= patience_.window() ||
-                          (ends && messages_.full()));
+    return reliable() &&
+           (next.wants_result() || patience_.has_probed() || (ends && (!next.more || patience_.repeating())) ||
+            without_request_ + 1 >= most_without_request() || flying + 1 >= patience_.window() ||
+            (ends && messages_.full()));
 }
 
 unsigned requester::most_without_request() const noexcept
@@ -241,8 +242,8 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
         return false;
     }
     without_request_ = headers.bth.ack_request ? 0 : without_request_ + 1;
-    if (headers.bth.ack_request && cursor_psn() == sent_)
-        round_trip_.begin(sent_, now);
+    if (headers.bth.ack_request && !patience_.has_probed())
+        round_trip_.begin(cursor_psn(), now);
     most.spend(part.bytes);
     sent_one(1, 1, now);
     return true;
@@ -267,8 +268,10 @@ bool requester::send_read(packet_sink& sink, allowance& most, std::uint64_t now)
     if (!sink.send(headers, {}))
         return false;
     without_request_ = 0;
-    if (psn == sent_)
+    if (!patience_.has_probed())
         round_trip_.begin(psn, now);
+    if (splits_reads())
+        parts_end_ = psn_add(psn, count);
     most.spend(0);
     sent_one(1, count, now);
     return true;

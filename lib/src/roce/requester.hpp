@@ -111,6 +111,7 @@ class requester {
     bool is_done(const message& oldest) const noexcept;
     void retire();
     void go_back() noexcept;
+    void step_back() noexcept;
     void end_all(refusal of_oldest);
 
     std::uint32_t offset_in(const message& one, std::uint32_t psn) const noexcept
@@ -134,6 +135,7 @@ class requester {
     std::uint32_t next_entry_;
     std::uint32_t cursor_ = 0, packet_ = 0; ///< what is sent next: message number, and packet in that message
     std::uint32_t acknowledged_, sent_;     ///< sequence numbers, see above
+    std::uint32_t parts_end_;               ///< the PSN after the last READ in flight that was requested in parts
     unsigned without_request_ = 0;          ///< packets sent since the last one that asked for an ACK
     std::uint32_t gap_psn_ = 0;             ///< of the last answer that has shown a gap
     const std::uint32_t read_part_;         ///< after a loss, a READ request ends at a multiple of so many packets

@@ -74,6 +74,8 @@ bool requester::acknowledge_to(std::uint32_t psn, std::uint64_t now)
 void requester::progressed(std::uint32_t packets, std::uint64_t now)
 {
     round_trip_.end(acknowledged_, now);
+    if (psn_distance(acknowledged_, parts_end_) < 0)
+        parts_end_ = acknowledged_;
     patience_.progress(packets, acknowledged_ == sent_);
     if (in_flight() != 0)
         patience_.expect_answer(round_trip_.limit(), now);
@@ -113,6 +115,23 @@ void requester::go_back() noexcept
     packet_ = messages_.empty() ? 0 : offset_in(messages_.oldest(), acknowledged_);
     without_request_ = 0;
     round_trip_.cancel();
+}
+
+/// Sends the last request packet again.
+void requester::step_back() noexcept
+{
+    round_trip_.cancel();
+    std::uint32_t number = cursor_, end = packet_;
+    const std::uint32_t first = messages_.first();
+    while (end == 0 && number != first)
+        end = messages_.at(--number).packets; // a local operation has none
+    const std::uint32_t begin = number == first && end != 0 ? offset_in(messages_.oldest(), acknowledged_) : 0;
+    if (end <= begin)
+        return;
+    cursor_ = number;
+    packet_ = end - 1;
+    if (messages_.at(number).operation == roce_operation::read_request)
+        packet_ = std::max(begin, packet_ - packet_ % read_part_);
 }
 
 void requester::repeat_or_give_up(refusal reason_to_give_up, bool again)

@@ -9,14 +9,14 @@
 
 namespace weftio::roce {
 
-/// A smoothed mean and deviation of measured times, as TCP keeps them (RFC 6298). Measures one packet at a time, and
-/// none that was sent twice.
+/// A smoothed mean and deviation of measured times, as TCP keeps them (RFC 6298). Measures one packet at a time.
 class round_trip {
  public:
-    /// An answer that takes longer than limit() is overdue. Never less than this: the peer's engine may be preempted.
-    static constexpr std::uint64_t least_ns = 500'000;
+    /// No limit is lower.
+    static constexpr std::uint64_t least_ns = 100'000;
 
-    /// The packet `psn` was sent, for the first time, and asks for an answer.
+    /// The packet `psn` was sent, and asks for an answer. Not for one whose earlier copy may have arrived: an answer does
+    /// not tell which copy it is for.
     void begin(std::uint32_t psn, std::uint64_t now) noexcept
     {
         if (!measures_) {
@@ -41,7 +41,7 @@ class round_trip {
             deviation_ = taken / 2;
         }
     }
-    /// Packets are sent again: an answer does not tell which of two it is for.
+    /// Packets are sent again.
     void cancel() noexcept { measures_ = false; }
     /// How long an answer takes at most, nearly always; 0: unknown.
     std::uint64_t limit() const noexcept { return known_ ? std::max(least_ns, mean_ + 4 * deviation_) : 0; }

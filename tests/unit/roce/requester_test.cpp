@@ -131,8 +131,8 @@ TEST(RoceRequester, HalvesItsWindowOnLossAndOpensItAgain)
     end.answer(rc_acknowledge, first, 0x60);
     EXPECT_EQ(end.sent_packets().size(), 64u);
     end.ack(first + 31);
-    EXPECT_EQ(end.sent_packets().size(), 40u); // 32 acknowledged, and a window of 72
-    std::uint32_t sent = 104, acknowledged = 32;
+    EXPECT_EQ(end.sent_packets().size(), 42u); // 32 acknowledged, and a window of 74
+    std::uint32_t sent = 106, acknowledged = 32;
     for (; sent - acknowledged < 128 && sent < 900; sent += static_cast<std::uint32_t>(end.sent_packets().size())) {
         acknowledged = sent;
         end.ack(first + sent - 1);
@@ -154,48 +154,92 @@ TEST(RoceRequester, AsksFourTimesInAWindowAfterALoss)
     EXPECT_EQ(asks, (std::vector<bool>{false, true, false, true, false, true, false, true}));
 }
 
-/// With an answer, the requester knows how long answers take: the next one that does not come is overdue long before
-/// its timeout. The first packet of those in flight is repeated alone.
-TEST(RoceRequester, RepeatsOnePacketWhenAnAnswerIsOverdue)
+/// A requester that has measured how long answers take, in 0.2 ms: 0.6 ms later they are overdue.
+class RoceOverdue : public testing::Test {
+ protected:
+    void SetUp() override
+    {
+        end.post_write(1);
+        end.sent_packets();
+        end.now += 200'000;
+        end.ack(first);
+    }
+    /// What it sends once the answer is overdue, which is in `ns`.
+    packets sent_in(std::uint64_t ns)
+    {
+        EXPECT_EQ(end.ours.deadline_ns(), end.now + ns);
+        end.now += ns - 1;
+        EXPECT_EQ(end.sent_packets(), packets{});
+        end.now += 1;
+        return end.sent_packets();
+    }
+
+    at_requester end{{.timeout = 14, .retry_count = 0}};
+};
+
+TEST_F(RoceOverdue, RepeatsTheLastPacketAndThenTheFirst)
 {
-    at_requester end({.timeout = 14, .retry_count = 0});
-    end.post_write(1);
-    end.sent_packets();
-    end.now += 200'000;
-    end.ack(first);
     end.post_write(4);
     EXPECT_EQ(end.sent_packets().size(), 4u);
-    const std::uint64_t sent_at = end.now;
-    EXPECT_EQ(end.ours.deadline_ns(), sent_at + 600'000); // 0.2 ms, and four deviations of 0.1 ms
-    end.now += 599'999;
-    EXPECT_EQ(end.sent_packets(), packets{});
-    end.now += 1;
-    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_first, 0, true}}));
-    end.now += 1'199'999; // twice as long
-    EXPECT_EQ(end.sent_packets(), packets{});
-    end.now += 1;
-    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_first, 0, true}}));
-    end.ack(1); // two packets have arrived
-    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_middle, 2, true}, {rc_write_last, 3, true}}));
+    EXPECT_EQ(sent_in(600'000), (packets{{rc_write_last, 3, true}}));
+    EXPECT_EQ(sent_in(600'000), (packets{{rc_write_first, 0, true}})); // the NAK was lost, too
+    EXPECT_EQ(sent_in(1'200'000), (packets{{rc_write_first, 0, true}}));
+    end.ack(0); // perhaps a late answer
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_middle, 1, true}}));
+    end.ack(1);
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_middle, 2, false}, {rc_write_last, 3, true}}));
     end.ack(3);
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}}));
     EXPECT_EQ(end.ours.local_ack_timeout_err.value(), 0u);
-    EXPECT_EQ(end.ours.repeated.value(), 4u);
 }
 
-TEST(RoceRequester, KeepsItsWindowWhenOnlyAnAnswerWasLost)
+TEST_F(RoceOverdue, CountsTheNakOfAProbeAsALoss)
 {
-    at_requester end({.timeout = 14});
-    end.post_write(1);
+    end.post_write(4);
     end.sent_packets();
-    end.now += 200'000;
-    end.ack(first);
+    EXPECT_EQ(sent_in(600'000), (packets{{rc_write_last, 3, true}}));
+    end.answer(rc_acknowledge, 2, 0x60);
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::no_answer}})) << "it has no retries";
+}
+
+/// The repeat was lost. The peer has sent its NAK, and is silent.
+TEST_F(RoceOverdue, RepeatsTheFirstPacketAfterANak)
+{
+    at_requester other({.timeout = 14});
+    other.post_write(1);
+    other.sent_packets();
+    other.ack(first);
+    other.post_write(4);
+    other.sent_packets();
+    other.answer(rc_acknowledge, 1, 0x60);
+    EXPECT_EQ(other.sent_packets().size(), 3u);
+    other.now = other.ours.deadline_ns();
+    EXPECT_EQ(other.sent_packets(), (packets{{rc_write_middle, 1, true}}));
+}
+
+TEST_F(RoceOverdue, RepeatsTheLastPartOfAReadAndSkipsLocalOperations)
+{
+    end.sends.post(read_from(0), bytes(100 * mtu));
+    end.sends.post({}, {});
+    EXPECT_EQ(end.sent().size(), 1u);
+    end.now = end.ours.deadline_ns();
+    const auto again = end.sent();
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_EQ(again[0].headers.bth.psn, 96u);
+    EXPECT_EQ(again[0].headers.dma_bytes, 4 * mtu);
+}
+
+/// Late answers cost one packet, and the window stays.
+TEST_F(RoceOverdue, RepeatsOnePacketWhenAnswersAreOnlyLate)
+{
     end.post_write(1000);
     EXPECT_EQ(end.sent_packets().size(), 128u);
-    end.now += 600'000;
-    EXPECT_EQ(end.sent_packets().size(), 1u);
-    end.ack(127); // all have arrived
-    EXPECT_EQ(end.sent_packets().size(), 128u);
+    EXPECT_EQ(sent_in(600'000), (packets{{rc_write_middle, 127, true}}));
+    end.ack(63);
+    EXPECT_EQ(end.sent_packets().size(), 64u);
+    end.ack(127);
+    EXPECT_EQ(end.sent_packets().size(), 64u);
+    EXPECT_EQ(end.ours.repeated.value(), 1u);
 }
 
 /// Nothing comes any more: the timeout still ends the queue, after as many retries as it has.
