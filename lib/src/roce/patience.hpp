@@ -16,36 +16,73 @@ class patience {
     /// @param retries  0..7;  @param rnr_retries  0..7; 7: retry without limit
     patience(std::uint8_t timeout, std::uint8_t retries, std::uint8_t rnr_retries, std::uint32_t window) noexcept
         : timeout_ns_(net::ack_timeout_ns(timeout)), most_retries_(retries), most_rnr_retries_(rnr_retries),
-          most_window_(window), window_(window)
+          most_window_(window), window_(window), threshold_(window)
     {}
 
     /// Packets that may be in flight.
     std::uint32_t window() const noexcept { return window_; }
+    /// Whether a loss has narrowed the window, which has not opened again.
+    bool is_narrow() const noexcept { return window_ != most_window_; }
     /// Whether something was repeated and no packet has been acknowledged since.
     bool repeating() const noexcept { return retries_ != 0 || rnr_retries_ != 0 || gap_seen_; }
 
     /// A packet was sent that needs an answer.
-    void expect_answer(std::uint64_t now) noexcept
+    /// @param usual_ns  how long answers take at most, nearly always; 0: unknown
+    void expect_answer(std::uint64_t usual_ns, std::uint64_t now) noexcept
     {
-        if (answer_by_ == 0 && timeout_ns_ != 0)
+        if (timeout_ns_ == 0)
+            return;
+        if (answer_by_ == 0)
             answer_by_ = now + timeout_ns_;
+        if (overdue_at_ == 0 && usual_ns != 0)
+            overdue_at_ = now + (usual_ns << std::max(probes_ - 1, 0));
     }
     /// `packets` packets were acknowledged.
-    void progress(std::uint32_t packets, bool more_in_flight, std::uint64_t now) noexcept
+    /// @param all  they were all that was ever sent
+    void progress(std::uint32_t packets, bool all) noexcept
     {
-        retries_ = rnr_retries_ = not_ready_ = 0;
+        retries_ = rnr_retries_ = not_ready_ = probes_ = 0;
         gap_seen_ = false;
-        window_ = std::min(most_window_, window_ + packets);
-        answer_by_ = 0;
-        if (more_in_flight)
-            expect_answer(now);
+        if (before_probe_ != 0)
+            end_probe(all);
+        else if (is_narrow())
+            widen(packets);
+        answer_by_ = overdue_at_ = 0;
     }
     bool timed_out(std::uint64_t now) const noexcept { return answer_by_ != 0 && now >= answer_by_; }
+    /// Whether the answer is late although the timeout has not expired.
+    bool is_overdue(std::uint64_t now) const noexcept { return overdue_at_ != 0 && now >= overdue_at_; }
+    /// The answer is overdue, and one packet is repeated as a probe, which is no retry. First the last one that was
+    /// sent: the peer acknowledges it, or sends a NAK. A peer that has sent its NAK before is silent, so each later
+    /// probe is the first packet, alone, and its answer tells what was lost. Later ones wait longer and longer.
+    /// @return whether to repeat the last packet; false: the first one
+    bool probe() noexcept
+    {
+        overdue_at_ = 0;
+        const bool first = probes_ == 0 && !repeating();
+        probes_ = std::min<std::uint8_t>(probes_ + 1, most_probes);
+        if (first)
+            return true;
+        if (before_probe_ == 0)
+            before_probe_ = window_;
+        probe_answered_ = false;
+        window_ = 1;
+        return false;
+    }
+    /// Whether there was a probe since the last progress.
+    bool has_probed() const noexcept { return probes_ != 0; }
+    /// A packet was lost.
+    void narrow() noexcept
+    {
+        const std::uint32_t before = std::exchange(before_probe_, 0);
+        threshold_ = std::min(most_window_, std::max((before != 0 ? before : window_) / 2, least_threshold));
+        window_ = threshold_;
+    }
     /// A packet was lost and is repeated at once. @return false: the retries are used up
     bool retry() noexcept
     {
-        window_ = std::max(window_ / 2, 1u);
-        answer_by_ = 0;
+        narrow();
+        answer_by_ = overdue_at_ = 0;
         return retries_++ < most_retries_;
     }
     /// An answer shows a gap. @return false: an earlier one has shown it, and the packets were already repeated
@@ -56,7 +93,7 @@ class patience {
     /// ms: a peer that is never ready must not get 100,000 retries a second. @return false: the RNR retries are used up
     bool wait_for_receiver(std::uint8_t timer_code, std::uint64_t now) noexcept
     {
-        answer_by_ = 0;
+        answer_by_ = overdue_at_ = before_probe_ = 0;
         window_ = 1;
         const std::uint64_t wait_ns = net::rnr_wait_ns(timer_code);
         resume_at_ = now + std::max(wait_ns, std::min(wait_ns << not_ready_, longest_growth_ns));
@@ -88,20 +125,52 @@ class patience {
                    : static_cast<std::uint8_t>(most_rnr_retries_ - std::min(rnr_retries_, most_rnr_retries_));
     }
     /// The latest time of the next action; 0: none.
-    std::uint64_t deadline() const noexcept { return resume_at_ != 0 ? resume_at_ : answer_by_; }
+    std::uint64_t deadline() const noexcept
+    {
+        if (resume_at_ != 0)
+            return resume_at_;
+        return overdue_at_ != 0 ? std::min(overdue_at_, answer_by_) : answer_by_;
+    }
 
  private:
     static constexpr std::uint64_t longest_growth_ns = 640'000;
-    static constexpr std::uint8_t most_doublings = 6;
+    static constexpr std::uint8_t most_doublings = 6, most_probes = 16;
+
+    /// The first answer after a probe may be one to a packet before it, and others follow: then nothing was lost. The
+    /// second one is to what was repeated.
+    void end_probe(bool all) noexcept
+    {
+        if (all)
+            window_ = std::exchange(before_probe_, 0);
+        else if (std::exchange(probe_answered_, true))
+            narrow();
+    }
+    /// Opens the window by each acknowledged packet up to half of what it was at the last loss, and then by every third
+    /// one. With go-back-N, a loss costs a window, which so is two thirds of the packets between two losses.
+    void widen(std::uint32_t packets) noexcept
+    {
+        const std::uint32_t fast = std::min(packets, threshold_ - std::min(threshold_, window_));
+        slow_ += packets - fast;
+        window_ = std::min(most_window_, window_ + fast + slow_ / slowness);
+        slow_ %= slowness;
+    }
+
+    static constexpr std::uint32_t slowness = 3, least_threshold = 4;
 
     std::uint64_t timeout_ns_;
-    std::uint64_t answer_by_ = 0; ///< when the wait for an answer times out
-    std::uint64_t resume_at_ = 0; ///< nothing is sent before: the peer was not ready
+    std::uint64_t answer_by_ = 0;  ///< when the wait for an answer times out
+    std::uint64_t overdue_at_ = 0; ///< when the answer is overdue
+    std::uint64_t resume_at_ = 0;  ///< nothing is sent before: the peer was not ready
     std::uint8_t most_retries_, most_rnr_retries_;
     std::uint8_t retries_ = 0, rnr_retries_ = 0; ///< since the last progress
     std::uint8_t not_ready_ = 0;                 ///< RNR NAKs since the last progress, up to most_doublings
+    std::uint8_t probes_ = 0;                    ///< since the last progress, up to most_probes
     bool gap_seen_ = false;
+    bool probe_answered_ = false; ///< an answer has come since the last probe
     std::uint32_t most_window_, window_;
+    std::uint32_t threshold_;        ///< the window opens fast up to here
+    std::uint32_t slow_ = 0;         ///< acknowledged packets that have not opened the window yet
+    std::uint32_t before_probe_ = 0; ///< the window before the first probe since the last progress; 0: there was none
 };
 
 } // namespace weftio::roce

@@ -21,7 +21,8 @@ requester::requester(rdma_service service, const roce_connection& settings, send
     : settings_(settings), entries_(entries), pieces_(shared.found), service_(service), messages_(shared.pool),
       patience_(settings.timeout, settings.retry_count, settings.rnr_retry,
                 std::clamp<std::uint32_t>(settings.window, 1, message_ring::most)),
-      next_entry_(first_entry), acknowledged_(settings.send_psn & psn_mask), sent_(acknowledged_)
+      next_entry_(first_entry), acknowledged_(settings.send_psn & psn_mask), sent_(acknowledged_),
+      parts_end_(acknowledged_), read_part_(std::clamp(64u / std::max<std::uint32_t>(settings.most_reads, 1), 8u, 32u))
 {
     messages_.begin_at(acknowledged_);
 }
@@ -41,13 +42,18 @@ unsigned requester::send(packet_sink& sink, allowance most, std::uint64_t now)
     return before - most.packets;
 }
 
-/// RDMA step 3: repeats packets whose answer is overdue (IBTA 9.7.6.1.3).
+/// RDMA step 3: repeats packets whose timeout has expired (IBTA 9.7.6.1.3), and earlier one packet, when an answer
+/// takes longer than answers of this peer do.
 void requester::check_clock(std::uint64_t now)
 {
-    if (failed_ || !patience_.timed_out(now))
+    if (failed_)
         return;
-    local_ack_timeout_err.add(1);
-    repeat_or_give_up(refusal::no_answer, patience_.retry());
+    if (patience_.timed_out(now)) {
+        local_ack_timeout_err.add(1);
+        repeat_or_give_up(refusal::no_answer, patience_.retry());
+    } else if (patience_.is_overdue(now)) {
+        patience_.probe() ? step_back() : go_back();
+    }
 }
 
 const message* requester::next_request(allowance& most, std::uint64_t now)
@@ -139,24 +145,22 @@ bool requester::is_read_in_part() noexcept
     return packet_ != (cursor_ == messages_.first() ? offset_in(messages_.oldest(), acknowledged_) : 0);
 }
 
-/// Packets that the next READ request may ask for; 0: none now. The peer sends responses at full speed. After a loss, a
-/// READ is therefore split into requests, one at a time, so that read_window_ limits responses as the window limits
-/// requests.
-std::uint32_t requester::most_of_a_read() noexcept
+/// Packets that the next READ request asks for; 0: none now. The peer sends responses at full speed. After a loss, a
+/// READ is therefore split into parts, and the window limits their responses as it limits requests. Parts end at
+/// multiples of read_part_, so that a repeat asks for no more than an earlier request did: peers drop others.
+std::uint32_t requester::packets_of_next_read() noexcept
 {
-    if (read_window_ == 0)
-        return longest_read;
-    if (is_read_in_part())
-        return 0;
-    const std::uint32_t expected = reads_in_flight() == 0 ? 0 : (cursor_psn() - acknowledged_) & psn_mask;
-    return read_window_ - std::min(read_window_, expected);
+    const std::uint32_t left = messages_.at(cursor_).packets - packet_;
+    if (!splits_reads())
+        return std::min(left, longest_read);
+    const std::uint32_t count = std::min(left, read_part_ - packet_ % read_part_), flying = answers_in_flight();
+    return flying == 0 || flying + count <= patience_.window() ? count : 0;
 }
 
-/// Halves the read window if the oldest message is a READ. take_read_response() increases it again.
-void requester::lose_answers() noexcept
+/// Sequence numbers of READs and atomics in flight, and of what is between them.
+std::uint32_t requester::answers_in_flight() noexcept
 {
-    if (!messages_.empty() && messages_.oldest().operation == roce_operation::read_request)
-        read_window_ = std::max((read_window_ == 0 ? message_ring::most : read_window_) / 2, 1u);
+    return reads_in_flight() == 0 && !is_read_in_part() ? 0 : (cursor_psn() - acknowledged_) & psn_mask;
 }
 
 std::uint32_t requester::reads_in_flight() noexcept
@@ -180,17 +184,28 @@ bool requester::may_send(std::uint32_t flying) noexcept
     const message& next = messages_.at(cursor_);
     if (waits_at_fence(next))
         return false;
-    return !next.wants_result() || reads_in_flight() < std::max<std::uint32_t>(settings_.most_reads, 1);
+    if (!next.wants_result())
+        return true;
+    const bool in_parts = splits_reads() || psn_distance(acknowledged_, parts_end_) > 0;
+    const std::uint32_t parts = in_parts ? (answers_in_flight() + read_part_ - 1) / read_part_ : 0;
+    return reads_in_flight() + parts < std::max<std::uint32_t>(settings_.most_reads, 1);
 }
 
 /// Asks for an ACK on READs and atomics, on the last message of a push, on every 64th packet, and on the last packet
-/// before the window or the message ring is full. While messages are repeated, asks at the end of each.
+/// before the window or the message ring is full. While messages are repeated, asks at the end of each. After a loss,
+/// asks four times in a window, so that packets follow the one that asks, and show its loss.
 bool requester::asks_for_ack(bool ends, std::uint32_t flying) noexcept
 {
     const message& next = messages_.at(cursor_);
-    return reliable() && (next.wants_result() || (ends && (!next.more || patience_.repeating())) ||
-                          without_request_ + 1 >= packets_without_request || flying + 1 >= patience_.window() ||
-                          (ends && messages_.full()));
+    return reliable() &&
+           (next.wants_result() || patience_.has_probed() || (ends && (!next.more || patience_.repeating())) ||
+            without_request_ + 1 >= most_without_request() || flying + 1 >= patience_.window() ||
+            (ends && messages_.full()));
+}
+
+unsigned requester::most_without_request() const noexcept
+{
+    return patience_.is_narrow() ? std::max(patience_.window() / 4, 1u) : packets_without_request;
 }
 
 /// RDMA step 6: sends one packet of a SEND, WRITE or atomic.
@@ -227,18 +242,19 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
         return false;
     }
     without_request_ = headers.bth.ack_request ? 0 : without_request_ + 1;
+    if (headers.bth.ack_request && !patience_.has_probed())
+        round_trip_.begin(cursor_psn(), now);
     most.spend(part.bytes);
     sent_one(1, 1, now);
     return true;
 }
 
 /// RDMA step 6: sends a READ request, from the first response packet that has not arrived (IBTA 9.7.5.1.4). A long
-/// READ is requested in parts. A repeat asks for nothing that was not asked for before: peers drop others.
+/// READ is requested in parts.
 bool requester::send_read(packet_sink& sink, allowance& most, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);
-    const std::uint32_t psn = cursor_psn(), known = (sent_ - psn) & psn_mask;
-    const std::uint32_t count = std::min({next.packets - packet_, most_of_a_read(), known == 0 ? longest_read : known});
+    const std::uint32_t count = packets_of_next_read(), psn = cursor_psn();
     if (count == 0 || ((psn + count - acknowledged_) & psn_mask) > most_psns)
         return false;
     const std::uint32_t mtu = settings_.path_mtu, from = packet_ * mtu;
@@ -252,6 +268,10 @@ bool requester::send_read(packet_sink& sink, allowance& most, std::uint64_t now)
     if (!sink.send(headers, {}))
         return false;
     without_request_ = 0;
+    if (!patience_.has_probed())
+        round_trip_.begin(psn, now);
+    if (splits_reads())
+        parts_end_ = psn_add(psn, count);
     most.spend(0);
     sent_one(1, count, now);
     return true;
@@ -272,7 +292,7 @@ void requester::sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t 
         packet_ = 0;
     }
     if (reliable())
-        return patience_.expect_answer(now);
+        return patience_.expect_answer(round_trip_.limit(), now);
     acknowledged_ = psn; // UC: a sent message is complete (IBTA 9.8.3)
     retire();
 }
@@ -286,7 +306,8 @@ void requester::skip(std::uint32_t count, std::uint64_t now)
         return;
     answers.add(reads ? count : 1);
     acknowledged_ = cursor_psn();
-    patience_.progress(count, false, now);
+    patience_.progress(count, acknowledged_ == sent_);
+    round_trip_.cancel();
     retire();
 }
 

@@ -6,6 +6,7 @@
 #include "core/counter.hpp"
 #include "roce/message_ring.hpp"
 #include "roce/patience.hpp"
+#include "roce/round_trip.hpp"
 #include "roce/send_entries.hpp"
 #include "roce/standing.hpp"
 #include "roce/transport.hpp"
@@ -91,6 +92,7 @@ class requester {
     bool send_packet(packet_sink& sink, allowance& most, std::uint32_t flying, std::uint64_t now);
     bool send_read(packet_sink& sink, allowance& most, std::uint64_t now);
     void sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t now);
+    unsigned most_without_request() const noexcept;
     bool asks_for_ack(bool ends, std::uint32_t flying) noexcept;
     void refuse(refusal why);
 
@@ -102,12 +104,14 @@ class requester {
     void take_atomic(const roce_packet& packet, std::uint64_t now);
     bool answers_oldest(std::uint32_t psn, std::uint64_t now);
     void take_data(std::uint32_t psn, piece bytes, std::uint32_t offset, std::uint64_t now);
-    void repeat_for_gap();
+    void repeat_for_gap(std::uint32_t psn);
+    void progressed(std::uint32_t packets, std::uint64_t now);
     void repeat_or_give_up(refusal reason_to_give_up, bool again);
 
     bool is_done(const message& oldest) const noexcept;
     void retire();
     void go_back() noexcept;
+    void step_back() noexcept;
     void end_all(refusal of_oldest);
 
     std::uint32_t offset_in(const message& one, std::uint32_t psn) const noexcept
@@ -115,9 +119,10 @@ class requester {
         return (psn - one.first_psn) & net::psn_mask;
     }
     bool is_read_in_part() noexcept;
-    std::uint32_t most_of_a_read() noexcept;
-    void lose_answers() noexcept;
+    std::uint32_t packets_of_next_read() noexcept;
+    std::uint32_t answers_in_flight() noexcept;
     std::uint32_t reads_in_flight() noexcept;
+    bool splits_reads() noexcept { return patience_.is_narrow() || cursor_psn() != sent_; }
     bool reliable() const noexcept { return net::is_reliable(service_); }
 
     const roce_connection settings_;
@@ -126,11 +131,14 @@ class requester {
     const rdma_service service_;
     message_ring messages_;
     patience patience_;
+    round_trip round_trip_;
     std::uint32_t next_entry_;
     std::uint32_t cursor_ = 0, packet_ = 0; ///< what is sent next: message number, and packet in that message
     std::uint32_t acknowledged_, sent_;     ///< sequence numbers, see above
+    std::uint32_t parts_end_;               ///< the PSN after the last READ in flight that was requested in parts
     unsigned without_request_ = 0;          ///< packets sent since the last one that asked for an ACK
-    std::uint32_t read_window_ = 0;         ///< limit of READ responses in flight; 0: no limit, none was lost
+    std::uint32_t gap_psn_ = 0;             ///< of the last answer that has shown a gap
+    const std::uint32_t read_part_;         ///< after a loss, a READ request ends at a multiple of so many packets
     bool failed_ = false;
     bool held_ = false;
 };

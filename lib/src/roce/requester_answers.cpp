@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/refusal.hpp"
 
@@ -41,7 +42,7 @@ void requester::take_acknowledge(const roce_headers& headers, std::uint64_t now)
     switch (kind_of(headers.syndrome)) {
         case aeth_kind::acknowledge:
             if (!acknowledge_to(psn_add(headers.bth.psn, 1), now))
-                repeat_for_gap();
+                repeat_for_gap(headers.bth.psn);
             return;
         case aeth_kind::rnr_nak: return take_not_ready(headers, now);
         case aeth_kind::nak: return take_nak(headers, now);
@@ -66,8 +67,18 @@ bool requester::acknowledge_to(std::uint32_t psn, std::uint64_t now)
     if (acknowledged_ != before)
         retire();
     if (acknowledged_ != before && !failed_)
-        patience_.progress((acknowledged_ - before) & psn_mask, in_flight() != 0, now);
+        progressed((acknowledged_ - before) & psn_mask, now);
     return acknowledged_ == psn;
+}
+
+void requester::progressed(std::uint32_t packets, std::uint64_t now)
+{
+    round_trip_.end(acknowledged_, now);
+    if (psn_distance(acknowledged_, parts_end_) < 0)
+        parts_end_ = acknowledged_;
+    patience_.progress(packets, acknowledged_ == sent_);
+    if (in_flight() != 0)
+        patience_.expect_answer(round_trip_.limit(), now);
 }
 
 bool requester::is_done(const message& oldest) const noexcept
@@ -103,24 +114,49 @@ void requester::go_back() noexcept
     cursor_ = messages_.first();
     packet_ = messages_.empty() ? 0 : offset_in(messages_.oldest(), acknowledged_);
     without_request_ = 0;
+    round_trip_.cancel();
+}
+
+/// Sends the last request packet again.
+void requester::step_back() noexcept
+{
+    round_trip_.cancel();
+    std::uint32_t number = cursor_, end = packet_;
+    const std::uint32_t first = messages_.first();
+    while (end == 0 && number != first)
+        end = messages_.at(--number).packets; // a local operation has none
+    const std::uint32_t begin = number == first && end != 0 ? offset_in(messages_.oldest(), acknowledged_) : 0;
+    if (end <= begin)
+        return;
+    cursor_ = number;
+    packet_ = end - 1;
+    if (messages_.at(number).operation == roce_operation::read_request)
+        packet_ = std::max(begin, packet_ - packet_ % read_part_);
 }
 
 void requester::repeat_or_give_up(refusal reason_to_give_up, bool again)
 {
     if (!again)
         return fail(reason_to_give_up);
-    lose_answers();
     go_back();
 }
 
 /// A later answer came first: the answer of a READ or an atomic was lost (IBTA 9.7.5.2.8, implied NAK). This is
-/// repeated once; if that is lost too, the timeout repeats it.
-void requester::repeat_for_gap()
+/// repeated once. An answer with a lower PSN than the last one is one to that repeat, of which the begin was lost, too:
+/// it is repeated again. Otherwise, the clock repeats it.
+void requester::repeat_for_gap(std::uint32_t psn)
 {
-    if (failed_ || !patience_.see_gap())
+    const bool of_repeat = psn_distance(std::exchange(gap_psn_, psn), psn) < 0;
+    if (failed_)
         return;
-    implied_nak_seq_err.add(1);
-    repeat_or_give_up(refusal::no_answer, patience_.retry());
+    if (patience_.see_gap()) {
+        implied_nak_seq_err.add(1);
+        repeat_or_give_up(refusal::no_answer, patience_.retry());
+    } else if (of_repeat) {
+        implied_nak_seq_err.add(1);
+        patience_.narrow();
+        go_back();
+    }
 }
 
 /// RDMA step 14: a NAK acknowledges all packets before its PSN (IBTA 9.7.5.2.8). A sequence error starts a retry; any
@@ -132,7 +168,7 @@ void requester::take_nak(const roce_headers& headers, std::uint64_t now)
         return;
     if (headers.syndrome == nak_syndrome(roce_nak::sequence_error)) {
         if (!reached)
-            return repeat_for_gap();
+            return repeat_for_gap(headers.bth.psn);
         if (in_flight() == 0)
             return stale_answers.add(1); // nothing was sent since the retry
         packet_seq_err.add(1);
@@ -145,7 +181,7 @@ void requester::take_nak(const roce_headers& headers, std::uint64_t now)
 void requester::take_not_ready(const roce_headers& headers, std::uint64_t now)
 {
     if (!acknowledge_to(headers.bth.psn, now))
-        return repeat_for_gap();
+        return repeat_for_gap(headers.bth.psn);
     if (failed_ || in_flight() == 0)
         return stale_answers.add(1);
     rnr_naks.add(1);
@@ -158,7 +194,7 @@ void requester::take_not_ready(const roce_headers& headers, std::uint64_t now)
 bool requester::answers_oldest(std::uint32_t psn, std::uint64_t now)
 {
     if (!acknowledge_to(psn, now)) {
-        repeat_for_gap();
+        repeat_for_gap(psn);
         return false;
     }
     return !failed_ && !messages_.empty();
@@ -180,8 +216,6 @@ void requester::take_read_response(const roce_packet& packet, const roce_shape& 
                       (index + 1 != oldest.packets || shape.ends());
     if (!fits)
         return fail(refusal::bad_response);
-    if (read_window_ != 0 && shape.ends())
-        read_window_ = std::min(read_window_ + 1, message_ring::most);
     take_data(psn, packet.payload, part.offset, now);
 }
 
@@ -210,7 +244,7 @@ void requester::take_data(std::uint32_t psn, piece bytes, std::uint32_t offset, 
     acknowledged_ = psn_add(psn, 1);
     retire();
     if (!failed_)
-        patience_.progress(1, in_flight() != 0, now);
+        progressed(1, now);
 }
 
 } // namespace weftio::roce

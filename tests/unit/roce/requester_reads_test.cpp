@@ -52,6 +52,20 @@ TEST_F(RoceRequesterReads, AskForTheRestOfWhatWasLost)
     EXPECT_EQ(local(), data);
 }
 
+/// The repeat has begun, which a lower PSN shows, and its begin is lost: it is repeated at once.
+TEST_F(RoceRequesterReads, AskAgainWhenTheBeginOfTheRepeatIsLost)
+{
+    response(rc_read_response_middle, 1);
+    response(rc_read_response_last, 3);
+    EXPECT_EQ(end.sent_packets().at(0), (seen{rc_read_request, first, true}));
+    EXPECT_EQ(end.sent_packets(), packets{});
+    response(rc_read_response_middle, 1);
+    EXPECT_EQ(end.sent_packets().at(0), (seen{rc_read_request, first, true}));
+    response(rc_read_response_middle, 2);
+    EXPECT_EQ(end.sent_packets(), packets{}) << "of the same repeat";
+    EXPECT_EQ(end.ours.implied_nak_seq_err.value(), 2u);
+}
+
 TEST_F(RoceRequesterReads, TakeTheRestInMiddleForm)
 {
     response(rc_read_response_first, 0);
@@ -151,6 +165,30 @@ TEST(RoceRequester, RepeatsNoMoreOfAReadThanItHasAskedFor)
     }
     EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}}));
     EXPECT_GT(parts.size(), 4u);
+}
+
+/// The window limits the responses in flight, in several parts, and the peer's limit of READs is kept.
+TEST(RoceRequester, HasSeveralPartsOfAReadInFlightAfterALoss)
+{
+    for (const std::uint8_t most : {std::uint8_t{1}, std::uint8_t{4}, std::uint8_t{16}}) {
+        at_requester end({.most_reads = most});
+        end.sends.post(read_from(0), bytes(2 * mtu));
+        ASSERT_EQ(end.sent().size(), 1u);
+        end.answer(rc_read_response_last, first + 1, 0x1f, bytes(mtu));
+        ASSERT_EQ(end.sent().size(), 1u);
+        end.answer(rc_read_response_first, first, 0x1f, bytes(mtu));
+        end.answer(rc_read_response_last, first + 1, 0x1f, bytes(mtu));
+        end.sends.post(read_from(0), bytes(600 * mtu));
+        const auto sent = end.sent();
+        const std::size_t part = most == 1 ? 32 : most == 4 ? 16 : 8;
+        EXPECT_EQ(sent.size(), most == 16 ? 64 / part : most) << int(most);
+        std::uint32_t psn = first + 2;
+        for (const roce_packet& packet : sent) {
+            EXPECT_EQ(packet.headers.bth.psn, psn & psn_mask);
+            EXPECT_EQ(packet.headers.dma_bytes, part * mtu);
+            psn += static_cast<std::uint32_t>(part);
+        }
+    }
 }
 
 TEST(RoceRequester, EndsWhenAReadAnswersAWrite)

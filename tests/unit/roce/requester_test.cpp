@@ -131,9 +131,135 @@ TEST(RoceRequester, HalvesItsWindowOnLossAndOpensItAgain)
     end.answer(rc_acknowledge, first, 0x60);
     EXPECT_EQ(end.sent_packets().size(), 64u);
     end.ack(first + 31);
-    EXPECT_EQ(end.sent_packets().size(), 64u); // 32 acknowledged, and a window of 96
-    end.ack(first + 127);
+    EXPECT_EQ(end.sent_packets().size(), 42u); // 32 acknowledged, and a window of 74
+    std::uint32_t sent = 106, acknowledged = 32;
+    for (; sent - acknowledged < 128 && sent < 900; sent += static_cast<std::uint32_t>(end.sent_packets().size())) {
+        acknowledged = sent;
+        end.ack(first + sent - 1);
+    }
+    EXPECT_EQ(sent - acknowledged, 128u);
+    EXPECT_LT(sent, 500u);
+}
+
+/// A lost packet that asks for an ACK is shown by those behind it.
+TEST(RoceRequester, AsksFourTimesInAWindowAfterALoss)
+{
+    at_requester end({.window = 16});
+    end.post_write(100);
+    end.sent_packets();
+    end.answer(rc_acknowledge, first, 0x60);
+    std::vector<bool> asks;
+    for (const seen& packet : end.sent_packets())
+        asks.push_back(packet.ack_request);
+    EXPECT_EQ(asks, (std::vector<bool>{false, true, false, true, false, true, false, true}));
+}
+
+/// A requester that has measured how long answers take, in 0.2 ms: 0.6 ms later they are overdue.
+class RoceOverdue : public testing::Test {
+ protected:
+    void SetUp() override
+    {
+        end.post_write(1);
+        end.sent_packets();
+        end.now += 200'000;
+        end.ack(first);
+    }
+    /// What it sends once the answer is overdue, which is in `ns`.
+    packets sent_in(std::uint64_t ns)
+    {
+        EXPECT_EQ(end.ours.deadline_ns(), end.now + ns);
+        end.now += ns - 1;
+        EXPECT_EQ(end.sent_packets(), packets{});
+        end.now += 1;
+        return end.sent_packets();
+    }
+
+    at_requester end{{.timeout = 14, .retry_count = 0}};
+};
+
+TEST_F(RoceOverdue, RepeatsTheLastPacketAndThenTheFirst)
+{
+    end.post_write(4);
+    EXPECT_EQ(end.sent_packets().size(), 4u);
+    EXPECT_EQ(sent_in(600'000), (packets{{rc_write_last, 3, true}}));
+    EXPECT_EQ(sent_in(600'000), (packets{{rc_write_first, 0, true}})); // the NAK was lost, too
+    EXPECT_EQ(sent_in(1'200'000), (packets{{rc_write_first, 0, true}}));
+    end.ack(0); // perhaps a late answer
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_middle, 1, true}}));
+    end.ack(1);
+    EXPECT_EQ(end.sent_packets(), (packets{{rc_write_middle, 2, false}, {rc_write_last, 3, true}}));
+    end.ack(3);
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}}));
+    EXPECT_EQ(end.ours.local_ack_timeout_err.value(), 0u);
+}
+
+TEST_F(RoceOverdue, CountsTheNakOfAProbeAsALoss)
+{
+    end.post_write(4);
+    end.sent_packets();
+    EXPECT_EQ(sent_in(600'000), (packets{{rc_write_last, 3, true}}));
+    end.answer(rc_acknowledge, 2, 0x60);
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::no_answer}})) << "it has no retries";
+}
+
+/// The repeat was lost. The peer has sent its NAK, and is silent.
+TEST_F(RoceOverdue, RepeatsTheFirstPacketAfterANak)
+{
+    at_requester other({.timeout = 14});
+    other.post_write(1);
+    other.sent_packets();
+    other.ack(first);
+    other.post_write(4);
+    other.sent_packets();
+    other.answer(rc_acknowledge, 1, 0x60);
+    EXPECT_EQ(other.sent_packets().size(), 3u);
+    other.now = other.ours.deadline_ns();
+    EXPECT_EQ(other.sent_packets(), (packets{{rc_write_middle, 1, true}}));
+}
+
+TEST_F(RoceOverdue, RepeatsTheLastPartOfAReadAndSkipsLocalOperations)
+{
+    end.sends.post(read_from(0), bytes(100 * mtu));
+    end.sends.post({}, {});
+    EXPECT_EQ(end.sent().size(), 1u);
+    end.now = end.ours.deadline_ns();
+    const auto again = end.sent();
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_EQ(again[0].headers.bth.psn, 96u);
+    EXPECT_EQ(again[0].headers.dma_bytes, 4 * mtu);
+}
+
+/// Late answers cost one packet, and the window stays.
+TEST_F(RoceOverdue, RepeatsOnePacketWhenAnswersAreOnlyLate)
+{
+    end.post_write(1000);
     EXPECT_EQ(end.sent_packets().size(), 128u);
+    EXPECT_EQ(sent_in(600'000), (packets{{rc_write_middle, 127, true}}));
+    end.ack(63);
+    EXPECT_EQ(end.sent_packets().size(), 64u);
+    end.ack(127);
+    EXPECT_EQ(end.sent_packets().size(), 64u);
+    EXPECT_EQ(end.ours.repeated.value(), 1u);
+}
+
+/// Nothing comes any more: the timeout still ends the queue, after as many retries as it has.
+TEST(RoceRequester, GivesUpAtTheTimeoutWhateverItHasProbed)
+{
+    at_requester end({.timeout = 14, .retry_count = 1});
+    end.post_write(1);
+    end.sent_packets();
+    end.ack(first);
+    end.post_write(1);
+    end.sent_packets();
+    const std::uint64_t begin = end.now;
+    for (unsigned probes = 0; !end.ours.failed() && probes < 100; ++probes) {
+        end.now = end.ours.deadline_ns();
+        end.sent_packets();
+    }
+    EXPECT_TRUE(end.ours.failed());
+    EXPECT_EQ(end.now - begin, 2 * ack_timeout_ns(14));
+    EXPECT_EQ(end.ours.local_ack_timeout_err.value(), 2u);
+    EXPECT_LT(end.ours.repeated.value(), 16u);
 }
 
 TEST(RoceRequester, GoesForwardAgainWhenAnAckWasOnlyLate)

@@ -58,6 +58,8 @@ struct recorded {
     std::size_t not_repeated = 0;
     /// Requests that we send after the next answer: a loss halves our window, and leaves that of Linux as it is.
     std::size_t held_back = 0;
+    /// Of those, requests that Linux acknowledges before we have sent them.
+    std::size_t never_sent = 0;
     friend void PrintTo(const recorded& of, std::ostream* to) { *to << of.file; }
 };
 
@@ -175,8 +177,8 @@ class comparing_sink : public packet_sink {
  private:
     /// A SEND that is too long: Linux answers "remote operational error". A repeat before anything was acknowledged:
     /// Linux acknowledges a PSN that has not come. In a long message Linux asks for an ACK after 65 packets without, we
-    /// on each 64th. The rest of a READ, asked for again: Linux goes on with MIDDLE or LAST, we begin with FIRST or
-    /// ONLY, for the request is one READ of its own.
+    /// on each 64th, and after a loss four times in a window. The rest of a READ, asked for again: Linux goes on with
+    /// MIDDLE or LAST, we begin with FIRST or ONLY, for the request is one READ of its own.
     roce_headers as_linux_does(const frame& one, roce_headers ours)
     {
         const roce_headers& linux = one.packet->headers;
@@ -292,7 +294,7 @@ class other_requester {
         last_ = psn_add(next_, -1);
     }
 
-    /// Linux has sent this: so do we. What it repeats after a time, we repeat after our time.
+    /// Linux has sent this: so do we. What it repeats after a time, we repeat after our timeout, without probes.
     void asks(const frame& one)
     {
         now_ += 1000;
@@ -301,7 +303,7 @@ class other_requester {
         const bool reads = shape_of(headers.bth.opcode).operation == roce_operation::read_request;
         const bool again = psn_distance(next_, psn) < 0;
         if (psn_distance(last_, psn) <= 0)
-            now_ = std::max(now_, ours_.deadline_ns());
+            now_ += ack_timeout_ns(14);
         last_ = psn_add(psn, reads ? packets_of(headers.dma_bytes, 1024) - 1 : 0);
         if (!again)
             next_ = psn_add(last_, 1);
@@ -320,7 +322,7 @@ class other_requester {
         for (; !held_.empty() && sends_as(held_.front()); held_.pop_front())
             ++held_back;
     }
-    bool has_sent_all() const { return held_.empty(); }
+    std::size_t never_sent() const { return held_.size(); }
 
     fake_sends sends;
     std::size_t not_repeated = 0, held_back = 0;
@@ -342,7 +344,7 @@ class other_requester {
 
 TEST_P(RoceTransportCaptures, TheRequesterAsksAsLinuxDoes)
 {
-    std::size_t not_repeated = 0, held_back = 0;
+    std::size_t not_repeated = 0, held_back = 0, never_sent = 0;
     for (auto& [queue, frames] : queues) {
         if (GetParam().left_out.contains(queue) || (is_altered() && queue == 0x26))
             continue; // Linux takes an ACK of what it has not sent
@@ -355,12 +357,13 @@ TEST_P(RoceTransportCaptures, TheRequesterAsksAsLinuxDoes)
                 continue; // the relay has made this request, and kept this answer
             one.to_responder ? ours.asks(one) : ours.answers(one);
         }
-        EXPECT_TRUE(ours.has_sent_all()) << "queue " << queue;
+        never_sent += ours.never_sent();
         not_repeated += ours.not_repeated;
         held_back += ours.held_back;
     }
     EXPECT_EQ(not_repeated, GetParam().not_repeated);
     EXPECT_EQ(held_back, GetParam().held_back);
+    EXPECT_EQ(never_sent, GetParam().never_sent);
 }
 
 std::string name_of(const testing::TestParamInfo<recorded>& tested)
@@ -370,21 +373,25 @@ std::string name_of(const testing::TestParamInfo<recorded>& tested)
     return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Linux, RoceTransportCaptures,
-    testing::Values(
-        recorded{"rxe-send"}, recorded{"rxe-write"}, recorded{"rxe-read"}, recorded{"rxe-atomic"},
-        recorded{.file = "rxe-long-write", .otherwise = {64, 66}},
-        recorded{.file = "rxe-atomic-repeat", .never_arrived = {2, 6}}, recorded{"rxe-window"},
-        recorded{.file = "rxe-errors", .otherwise = {13}}, recorded{"rxe-rnr"},
-        recorded{.file = "rxe-psn", .left_out = {0x20}, .otherwise = {12}},
-        recorded{.file = "rxe-altered", .left_out = {0x1a, 0x1c, 0x29}},
-        recorded{.file = "rxe-loss",
-                 .windows = {0x19},
-                 .never_arrived = {7, 37, 71, 94, 123, 146, 163, 167, 172, 181},
-                 .otherwise = {10, 73}},
-        // Linux had sent 69 before it read 68, the NAK of another packet.
-        recorded{.file = "rxe-reorder", .delayed = {{2, 3}, {68, 69}}, .otherwise = {64, 66, 133}, .held_back = 31}),
-    name_of);
+INSTANTIATE_TEST_SUITE_P(Linux, RoceTransportCaptures,
+                         testing::Values(recorded{"rxe-send"}, recorded{"rxe-write"}, recorded{"rxe-read"},
+                                         recorded{"rxe-atomic"},
+                                         recorded{.file = "rxe-long-write", .otherwise = {64, 66}},
+                                         recorded{.file = "rxe-atomic-repeat", .never_arrived = {2, 6}},
+                                         recorded{"rxe-window"}, recorded{.file = "rxe-errors", .otherwise = {13}},
+                                         recorded{"rxe-rnr"},
+                                         recorded{.file = "rxe-psn", .left_out = {0x20}, .otherwise = {12}},
+                                         recorded{.file = "rxe-altered", .left_out = {0x1a, 0x1c, 0x29}},
+                                         recorded{.file = "rxe-loss",
+                                                  .windows = {0x19},
+                                                  .never_arrived = {7, 37, 71, 94, 123, 146, 163, 167, 172, 181},
+                                                  .otherwise = {10, 73},
+                                                  .held_back = 2},
+                                         // Linux had sent 69 before it read 68, the NAK of another packet.
+                                         recorded{.file = "rxe-reorder",
+                                                  .delayed = {{2, 3}, {68, 69}},
+                                                  .otherwise = {64, 66, 85, 101, 117, 133, 134},
+                                                  .never_sent = 32}),
+                         name_of);
 
 } // namespace

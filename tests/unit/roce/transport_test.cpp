@@ -8,6 +8,7 @@
 namespace {
 
 using namespace roce_ends;
+using weftio::net::ack_timeout_ns;
 using weftio::net::roce_extra;
 
 constexpr weftio::rdma_service reliable = weftio::rdma_service::reliable;
@@ -250,6 +251,59 @@ TEST(RoceTransport, MayEndAtTenPercentLossAndWritesNoWrongByte)
             expect_as_in_model(ends, work);
         expect_conserved(ends.requests, ends.responses);
     }
+}
+
+/// Entries of one kind, of 16 packets or one word each, through a link that loses packets.
+struct lossy_run {
+    lossy_run(const message& request, unsigned lost_there, unsigned lost_back, std::uint32_t seed)
+    {
+        pair_of_ends ends({.path_mtu = 256, .timeout = 14});
+        ends.there = roce_ends::link({.lost = lost_there}, seed);
+        ends.back = roce_ends::link({.lost = lost_back}, seed + 100);
+        const bool changes = request.operation == roce_operation::fetch_add;
+        const std::size_t entries = changes ? 4000 : 400, in_flight = 64, entry_bytes = changes ? 8 : 4096;
+        std::size_t posted = 0;
+        for (std::uint64_t waited = 0, done = 0; done != entries && waited < 1'000'000; ++steps) {
+            for (; posted != entries && posted - done < in_flight; ++posted) {
+                if (request.operation == roce_operation::send)
+                    ends.receives.post(entry_bytes);
+                ends.sends.post(request, bytes(entry_bytes), posted % 16 != 15);
+            }
+            ends.step();
+            waited = ends.sends.ends.size() == done ? waited + 1 : 0;
+            done = ends.sends.ends.size();
+            longest_wait = std::max(longest_wait, waited * 10'000);
+        }
+        succeeded = ends.sends.ends.size() == entries && ends.all_succeeded();
+        timeouts = ends.requests.local_ack_timeout_err.value();
+    }
+
+    std::uint64_t steps = 0, longest_wait = 0, timeouts = 0;
+    bool succeeded = false;
+};
+
+/// READs lose nothing by their split, the window opens again, and no timeout is needed.
+TEST(RoceTransport, GoesOnAtOncePastLosses)
+{
+    for (std::uint32_t seed = 1; seed <= 2; ++seed)
+        for (const unsigned lost : {1u, 10u, 50u}) {
+            for (const auto& [there, back] : {std::pair{lost, 0u}, {0u, lost}, {lost, lost}}) {
+                std::map<roce_operation, std::uint64_t> steps;
+                for (const message& request : {write_to(0), read_from(0), a_send(), fetch_add(0, 1)}) {
+                    const lossy_run with(request, there, back, seed), without(request, 0, 0, seed);
+                    EXPECT_TRUE(with.succeeded && without.succeeded) << int(request.operation);
+                    EXPECT_EQ(with.timeouts, 0u);
+                    EXPECT_LT(with.longest_wait, ack_timeout_ns(14) / 8);
+                    if (lost <= 10) {
+                        EXPECT_LE(with.steps * 3, without.steps * 10) << int(request.operation) << ' ' << lost;
+                    }
+                    steps[request.operation] = with.steps;
+                }
+                if (there == back) {
+                    EXPECT_LE(steps[roce_operation::read_request] * 8, steps[roce_operation::write] * 10) << lost;
+                }
+            }
+        }
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, RoceLossyLink,

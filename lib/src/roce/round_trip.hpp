@@ -1,0 +1,55 @@
+// How long the peer takes to answer.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "net/roce_rules.hpp"
+
+namespace weftio::roce {
+
+/// A smoothed mean and deviation of measured times, as TCP keeps them (RFC 6298). Measures one packet at a time.
+class round_trip {
+ public:
+    /// No limit is lower.
+    static constexpr std::uint64_t least_ns = 100'000;
+
+    /// The packet `psn` was sent, and asks for an answer. Not for one whose earlier copy may have arrived: an answer
+    /// does not tell which copy it is for.
+    void begin(std::uint32_t psn, std::uint64_t now) noexcept
+    {
+        if (!measures_) {
+            psn_ = psn;
+            begun_ = now;
+            measures_ = true;
+        }
+    }
+    /// The peer has answered everything before `psn`.
+    void end(std::uint32_t psn, std::uint64_t now) noexcept
+    {
+        if (!measures_ || net::psn_distance(psn_, psn) <= 0)
+            return;
+        measures_ = false;
+        const std::uint64_t taken = now - std::min(begun_, now);
+        if (std::exchange(known_, true)) {
+            const std::uint64_t off = taken > mean_ ? taken - mean_ : mean_ - taken;
+            deviation_ = (3 * deviation_ + off) / 4;
+            mean_ = (7 * mean_ + taken) / 8;
+        } else {
+            mean_ = taken;
+            deviation_ = taken / 2;
+        }
+    }
+    /// Packets are sent again.
+    void cancel() noexcept { measures_ = false; }
+    /// How long an answer takes at most, nearly always; 0: unknown.
+    std::uint64_t limit() const noexcept { return known_ ? std::max(least_ns, mean_ + 4 * deviation_) : 0; }
+
+ private:
+    std::uint64_t begun_ = 0, mean_ = 0, deviation_ = 0; ///< in nanoseconds
+    std::uint32_t psn_ = 0;
+    bool measures_ = false, known_ = false;
+};
+
+} // namespace weftio::roce
