@@ -15,7 +15,7 @@ class round_trip {
     /// No limit is lower.
     static constexpr std::uint64_t least_ns = 100'000;
 
-    /// The packet `psn` was sent, and asks for an answer. Not for one whose earlier copy may have arrived: an answer does
+    /// The packet `psn` was sent, and asks for an answer. Not for one whose earlier copy may have arrived: answers do
     /// not tell which copy it is for.
     void begin(std::uint32_t psn, std::uint64_t now) noexcept
     {
