@@ -1,6 +1,7 @@
 // A kernel with WEFTIO_DEV_CHECKS refuses what is no handle of a file queue; device::launch does for all kernels.
 #include "checked_file_kernels.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -82,8 +83,9 @@ TEST_F(FileHandles, OfAnotherKindAreRefusedByLaunch)
                     (void)cpu.launch(takes, {.blocks = 1, .lanes = 1},
                                      reinterpret_cast<weftio_dev_file_queue*>(other.handle()));
                 }).what(),
-                HasSubstr("it is a dma_queue of version 2 and 128 bytes, the kernel takes a "
-                          "file_queue of version 2 and 128 bytes"));
+                HasSubstr(fmt::format("it is a dma_queue of version {0} and 128 bytes, the kernel takes a "
+                                      "file_queue of version {0} and 128 bytes",
+                                      WEFTIO_DEV_ABI_VERSION)));
 }
 
 } // namespace
