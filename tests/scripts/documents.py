@@ -432,11 +432,11 @@ class Page:
         with output.open("wb") as file:
             process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, cwd="/")
             try:
-                process.wait(timeout=4 * self.options.patience)
+                process.wait(timeout=8 * self.options.patience)
             except subprocess.TimeoutExpired:
                 os.kill(process.pid, signal.SIGKILL)
                 process.wait()
-                self.fails(self.page, f"did not end within {4 * self.options.patience} s")
+                self.fails(self.page, f"did not end within {8 * self.options.patience} s")
         self.judge(blocks, process.returncode, output)
 
     def judge(self, blocks, status, output):
