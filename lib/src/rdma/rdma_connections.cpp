@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -90,9 +90,10 @@ struct rdma_connections::state {
                                                                      options.receive_segments, options.domain))
     {}
 
-    /// The present rings.
-    const std::shared_ptr<rings_of_all>& present()
+    /// The present rings. Any thread.
+    std::shared_ptr<rings_of_all> present()
     {
+        const std::scoped_lock lock(mutex);
         if (!rings || !rings->are_those_of(queues))
             rings = core::make_shared_here<rings_of_all>(where, queues, control);
         return rings;
@@ -110,7 +111,8 @@ struct rdma_connections::state {
     const queues::control_block control;
     const std::shared_ptr<rdma::shared_receive_life> receives;
     std::vector<rdma_queue> queues;
-    std::shared_ptr<rings_of_all> rings;
+    std::mutex mutex;
+    std::shared_ptr<rings_of_all> rings; ///< as of the last present()
 };
 
 rdma_connections::rdma_connections(const rdma_device& at, const device& device, std::uint32_t count,
@@ -176,6 +178,7 @@ shared_receives_standing rdma_connections::standing() const
 
 std::shared_ptr<devices::lifeline> detail::internals::line(const rdma_connections& connections) noexcept
 {
+    const std::scoped_lock lock(connections.state_->mutex);
     return connections.state_->rings;
 }
 
