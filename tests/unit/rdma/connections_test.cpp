@@ -228,8 +228,7 @@ TEST_F(RdmaConnections, ReceiveInPieces)
         ASSERT_EQ(weftio_dev_rdma_recv_add_piece_weak(ring, slot(1), 0, 20, position, 1), WEFTIO_DEV_OK);
         ASSERT_EQ(weftio_dev_rdma_recv_add_piece_weak(ring, slot(2), 0, 30, position, 2), WEFTIO_DEV_OK);
         ASSERT_EQ(weftio_dev_rdma_recv_commit_weak(ring, 1), WEFTIO_DEV_OK);
-        weftio_dev_rdma_send(reinterpret_cast<weftio_dev_rdma*>(sender.handle()), ends.buffer(1), 0, 60,
-                             WEFTIO_DEV_SEND_NONE);
+        weftio_dev_rdma_send(sender.handle(), ends.buffer(1), 0, 60, WEFTIO_DEV_SEND_NONE);
         ASSERT_EQ(weftio_dev_rdma_commit_wait(sender.handle(), patience_ns), WEFTIO_DEV_OK);
         ASSERT_EQ(weftio_dev_rdma_recv_wait(ring, 1, patience_ns, &count, &first), WEFTIO_DEV_OK);
     }
@@ -237,6 +236,32 @@ TEST_F(RdmaConnections, ReceiveInPieces)
     EXPECT_EQ(std::memcmp(slot(0).address, sent, 10), 0);
     EXPECT_EQ(std::memcmp(slot(1).address, sent + 10, 20), 0);
     EXPECT_EQ(std::memcmp(slot(2).address, sent + 30, 30), 0);
+}
+
+/// The first message finds no receive, and is not repeated.
+TEST_F(RdmaConnections, OfUcLoseMessagesWithoutAReceive)
+{
+    const rdma_queue_options options{.service = rdma_service::unreliable, .entries = 64, .receive_entries = 64};
+    rdma_connections server(*ends.devices[0], ends.where, 2, options);
+    rdma_queue client(*ends.devices[1], ends.where, options);
+    server[1].connect(client.address());
+    client.connect(server[1].address());
+    const auto send_one = [&](std::uint32_t immediate) {
+        weftio_dev_rdma_send_imm(client.handle(), ends.buffer(1), 0, 8, immediate, WEFTIO_DEV_SEND_NONE);
+        return weftio_dev_rdma_commit_wait(client.handle(), patience_ns);
+    };
+    weftio_dev_rdma_recv* const ring = server.receives().handle();
+    ASSERT_EQ(send_one(1), WEFTIO_DEV_OK);
+    ASSERT_TRUE(eventually([&] { return server[1].counters().not_ready == 1; }));
+    ASSERT_EQ(weftio_dev_rdma_recv_post(ring, slot(0), 0, piece), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_recv_commit(ring), WEFTIO_DEV_OK);
+    ASSERT_EQ(send_one(2), WEFTIO_DEV_OK);
+    std::uint32_t count = 0, first = 0;
+    weftio_dev_rdma_message message{};
+    ASSERT_EQ(weftio_dev_rdma_recv_wait(ring, 1, patience_ns, &count, &first), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_recv_message(ring, first, &message), WEFTIO_DEV_OK);
+    EXPECT_EQ(message.immediate, 2u);
+    EXPECT_EQ(message.connection, 1u);
 }
 
 /// The kernel that waits for messages, and its description, end with the host's wish.
