@@ -45,7 +45,8 @@ start() {
 }
 
 # stop: ends both, and checks what is true of every run. What TCP carries is not dissected: a message whose packets tcpdump lost would
-# be called malformed, and a client's port may be that of another protocol. Linux sends a TCP checksum of 0 as 0xffff, which sums alike and which tshark calls wrong.
+# be called malformed, and a client's port may be that of another protocol. Linux sends a TCP checksum of 0 as 0xffff, which sums alike
+# and which tshark calls wrong.
 stop() {
     kill -INT $server
     wait_for_end $server weftio-packets

@@ -3,6 +3,7 @@
 # queues and datagrams, each end as the server once. About a minute; the first run downloads some 100 MB to ~/.cache/rxe-guest.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/rxe_wire.bash"
 build=$(realpath "$1")
 . "$(dirname "$0")/below_run.bash"
 needs_weftio_run "programs against Linux's RDMA"
@@ -21,12 +22,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-in=(ip netns exec $peers)
-ip netns add $peers || skip "programs against Linux's RDMA: no network namespace can be made"
-"${in[@]}" sh -c 'echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; ip link set lo up
-    ip link add br0 type bridge mcast_snooping 0; ip tuntap add tap0 mode tap; ip link add w0 type veth peer name w1
-    ip link set tap0 master br0; ip link set w1 master br0; ip address add 192.0.2.1/24 dev br0
-    for each in br0 tap0 w0 w1; do ip link set $each up; done' || exit 1
+make_rxe_wire $peers || skip "programs against Linux's RDMA: no network namespace can be made"
 
 # A program of each kind; the guest and we meet by TCP at one port after the other.
 cases=("ibv_rc_pingpong -c -n 50 -m 1024" "ibv_srq_pingpong -c -n 50 -q 4 -m 1024" "ibv_ud_pingpong -c -n 50 -s 1000"

@@ -4,6 +4,7 @@
 # neighbor discovery are with Linux too. About 40 s; the first run downloads some 100 MB of Debian packages to ~/.cache/rxe-guest.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/rxe_wire.bash"
 build=$(realpath "$1") here=$(realpath "$(dirname "$0")/../rxe")
 [ "$(id -u)" = 0 ] || skip "Linux's RDMA: a tap in a network namespace needs root"
 for tool in cc tcpdump tshark; do
@@ -20,12 +21,7 @@ cleanup() {
 trap cleanup EXIT
 cc -O2 -o "$work/rxe_cases" "$here/rxe_cases.c" -libverbs || exit 1
 
-in=(ip netns exec $peers)
-ip netns add $peers || skip "Linux's RDMA: no network namespace can be made"
-"${in[@]}" sh -c 'echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; ip link set lo up
-    ip link add br0 type bridge mcast_snooping 0; ip tuntap add tap0 mode tap; ip link add w0 type veth peer name w1
-    ip link set tap0 master br0; ip link set w1 master br0; ip address add 192.0.2.1/24 dev br0
-    for each in br0 tap0 w0 w1; do ip link set $each up; done' || exit 1
+make_rxe_wire $peers || skip "Linux's RDMA: no network namespace can be made"
 # On the bridge, because what leaves by w0 passes no capture there.
 "${in[@]}" tcpdump -q -i br0 -U -w "$work/wire.pcap" 2>/dev/null &
 dump=$!
