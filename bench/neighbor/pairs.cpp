@@ -268,7 +268,7 @@ class flooders : public crowd {
     void step() override
     {
         for (std::uint32_t limit = 64; limit != 0 && weftio_dev_completion_ready(&ring_->completions, next_); --limit) {
-            weftio_dev_rdma_message message;
+            weftio_dev_rdma_message message{};
             weftio_dev_rdma_recv_hand_out(ring_, next_, 1, 1, WEFTIO_DEV_OK); // no poll, which would run the engine
             weftio_dev_rdma_recv_message(ring_, next_++, &message);
             take_into(message.buffer);

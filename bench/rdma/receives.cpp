@@ -29,7 +29,7 @@ class taker {
     /// Takes what has arrived, and posts the receives again.
     void take()
     {
-        weftio_dev_rdma_message message;
+        weftio_dev_rdma_message message{};
         std::uint32_t count = 0, first = 0;
         require(weftio_dev_rdma_recv_poll(receives(), burst, &count, &first), "a poll");
         for (std::uint32_t each = 0; each != count; ++each) {
