@@ -170,6 +170,7 @@ static void look_at_pages(uint32_t bytes)
                       (uintptr_t)register_of(qps[other], bytes) / page_bytes);
 }
 
+/* UCX rings both halves in turn, also those of 8-byte doorbells. */
 static void look_at_words(uint32_t bytes)
 {
     struct ibv_qp* const qp = qps[1];
@@ -177,6 +178,8 @@ static void look_at_words(uint32_t bytes)
     look_at_pages(bytes);
     for (unsigned each = 0; each < 4; ++each)
         write_by(qp, IBV_SEND_INLINE);
+    for (unsigned half = 0; half < 2; ++half)
+        __atomic_store_n((uint64_t*)(void*)halves[half], 1, __ATOMIC_RELEASE);
     for (unsigned half = 0; half < 2; ++half) {
         const double end = seconds() + patience();
         while (!is_zero(halves[half], 8) && seconds() < end)

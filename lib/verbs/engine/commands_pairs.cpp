@@ -59,14 +59,14 @@ void lay_out(context& in, const mlx5_ib_create_qp& of_driver, pair& made, queue_
     }
 }
 
-/// Where libmlx5 rings: the first doorbell register of a page (MLX5_BF_OFFSET). 64-byte stores alternate between its
-/// halves.
+/// Where programs ring: the first doorbell register of a page (MLX5_BF_OFFSET). libmlx5 alternates between its halves
+/// with 64-byte stores only, UCX always.
 void set_doorbell(context& in, pair& made, queue_pair_options& options)
 {
     constexpr std::size_t page_bytes = 4096, first_register = 0x800;
     made.doorbell = in.next_doorbell();
     options.doorbell = {.of = &in.doorbell_bytes(), .offset = *made.doorbell * page_bytes + first_register};
-    options.two_doorbells = in.of.doorbell_bytes == 64;
+    options.two_doorbells = true;
 }
 
 /// Makes a queue pair and returns its handle. @param asked  converted from either form of the command

@@ -88,6 +88,23 @@ TEST_P(QueuePairDoorbell, OutlivesQueuePairsThatShareIt)
 
 INSTANTIATE_TEST_SUITE_P(Of, QueuePairDoorbell, testing::Bool());
 
+TEST(QueuePairDoorbells, OfTwoMayBothStayAwayForAWhile)
+{
+    device cpu = device::open("cpu");
+    const memory words = cpu.allocate(16, memory_kind::cpu_device);
+    verbs_ends ends({.one_port = true, .pair = {.doorbell = {.of = &words}}});
+    ends.pairs[1].emplace(*ends.devices[1], ends.cpu, *ends.completions[1], *ends.completions[1],
+                          queue_pair_options{.doorbell = {.of = &words, .offset = 8}});
+    ends.connect();
+    ends.run();
+    for (unsigned turn = 0; turn < 300; ++turn)
+        ends.ports.get(0).turn();
+    ends.write(0, 10);
+    ends.write(1, 10);
+    EXPECT_TRUE(ends.run_until([&] { return ends.pair(0)->counters().done == 1; }));
+    EXPECT_TRUE(ends.run_until([&] { return ends.pair(1)->counters().done == 1; }));
+}
+
 TEST(QueuePairDoorbells, ThatDoNotLieInTheirMemoryAreRefused)
 {
     verbs_ends ends;
