@@ -108,6 +108,13 @@ TEST(WirePort, CarriesRdmaWithNumbersThatDoNotMeet)
     EXPECT_EQ(members[1].first_address, (wires::gid{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2}));
 }
 
+TEST(WirePort, FindsTheMacOfAMemberThatDoesNotAnswer)
+{
+    const wired_end one({}, ",loss=1"), two({}, ",loss=1");
+    const rdma_end here(one, 1), there(two, 2);
+    EXPECT_EQ(here.device.mac_of("10.0.0.2"), two.at.mac());
+}
+
 TEST(WirePort, LosesPacketsBetweenItsOwnQueuePairs)
 {
     std::vector<std::string> lines;

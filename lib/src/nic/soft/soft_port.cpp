@@ -174,6 +174,17 @@ void soft_port::require_nobody_has(const net::roce_gid& address, unsigned below)
                                                   spec_, each.process, net::text_of(address)));
 }
 
+std::optional<net::mac_address> soft_port::mac_on_wire(const net::roce_gid& address) const
+{
+    const dpdk::shared_wire* const shared = device_.shared();
+    if (!shared)
+        return {};
+    for (const wires::member_facts& each : shared->member().members())
+        if (each.slot != slot() && each.first_address == address)
+            return net::mac_address{each.address};
+    return {};
+}
+
 frame_memory_list soft_port::take_up(std::shared_ptr<const devices::memory_block> block)
 {
     frame_memory_list list(1);

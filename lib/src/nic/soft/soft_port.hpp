@@ -87,6 +87,9 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     /// Checks whether another member of the port's wire, if it is on one, has announced this address.
     /// @param below  only members with lower slots count  @throws weftio::error errc::in_use
     void require_nobody_has(const net::roce_gid& address, unsigned below) const;
+    /// MAC of the member of the port's wire, if it is on one, that has announced this address. Blocks for some system
+    /// calls.
+    std::optional<net::mac_address> mac_on_wire(const net::roce_gid& address) const;
     /// Slot of the port on its wire; 0 without one.
     unsigned slot() const noexcept;
     /// Returns a number that increases with each call. Rules of equal priority decide in the order of these numbers.

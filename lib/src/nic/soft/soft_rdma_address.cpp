@@ -90,6 +90,11 @@ std::optional<net::mac_address> soft_rdma_address::resolve(const net::roce_gid& 
     constexpr int tries = 3; // RFC 4861: MAX_MULTICAST_SOLICIT
     std::optional<net::mac_address> mac =
         port_->engine().between_turns([&] { return port_->engines().directory().addresses().own_mac(peer); });
+    // A member of the wire may have too little processor time to answer.
+    if (!mac && own_.vlan_tci == no_vlan)
+        mac = port_->mac_on_wire(peer);
+    if (mac)
+        return mac;
     open_question question(*port_, own_.address, peer);
     for (int tried = 0; !mac && tried != tries && !port_->gone(); ++tried)
         mac = ask_once(question);

@@ -27,8 +27,8 @@ class work_list {
     static constexpr std::uint32_t busy_turns_per_commit_poll = 4;
     /// After this many turns without work a queue sleeps: only its doorbell and its record are polled.
     static constexpr std::uint32_t turns_awake = 256;
-    /// A sleeping queue has one turn after this many polls, for work that its doorbell does not show. A prime number, so
-    /// that each of them has its turn, whatever their number.
+    /// A sleeping queue has one turn after this many polls, for work that its doorbell does not show. A prime number:
+    /// each of them has its turn, whatever their number.
     static constexpr std::uint32_t polls_per_wake = 1021;
 
     /// Send step 2: wakes sleeping queues whose doorbell was rung, within 8 busy turns or 1 idle one. Also polls the
