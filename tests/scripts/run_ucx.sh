@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# UCX, and MPI on UCX, under weftio-run: puts, gets, messages, streams and atomics of two processes, whose data they compare.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/below_run.bash"
+build=$(realpath "$1")
+needs_weftio_run "UCX under weftio-run"
+needs_file /usr/include/ucp/api/ucp.h libucx-dev "UCX under weftio-run"
+work=$(mktemp -d)
+server=''
+c_program ucp -lucp -lucs
+here=$(realpath "$here")
+trap '[ -z "$server" ] || kill -KILL $server; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+wire=ucx-$$
+export UCX_ERROR_SIGNALS='' UCX_WARN_UNUSED_ENV_VARS=n
+
+# data WHAT OPTIONS_OF_WEFTIO_RUN COMMAND...: a program that says so when all data is right.
+data() {
+    # shellcheck disable=SC2086
+    bounded "$run" --wire $wire $2 -- "${@:3}" >out 2>&1
+    check "$1" "0 all data is right" "$? $(grep -v '^\[.*UCX  INFO' out | tail -5)" || cat out
+}
+
+for transports in rc_x,ud_x rc_v,ud_v rc_x,ud_v ud_x ud_v; do
+    UCX_TLS=$transports,self data "UCP by $transports" "" ./ucp
+done
+data "UCP by what it chooses" "" ./ucp
+UCX_TLS=rc_x,ud_x,self WEFTIO_RUN_DOORBELL_BYTES=64 data "UCP by rc_x,ud_x, doorbells of 64 bytes" "" ./ucp
+UCX_TLS=rc_x,ud_x,self data "UCP by rc_x,ud_x, one frame in a hundred lost" "--loss 0.01,3" ./ucp
+UCX_TLS=rc_x,ud_x,self data "UCP by rc_x,ud_x, all packets to a file" "--dump $work/packets.pcapng" ./ucp
+
+# Shows which lanes UCX has chosen.
+UCX_TLS=rc,self UCX_LOG_LEVEL=info bounded "$run" --wire $wire -- ./ucp >out 2>&1
+check_has "UCX prefers rc_mlx5" "rc_mlx5/mlx5_0:1" "$(cat out)"
+
+if command -v io_demo >/dev/null; then
+    # What it listens for is by TCP; the data goes by RDMA.
+    export UCX_TLS=rc,tcp,self UCX_SOCKADDR_TLS_PRIORITY=tcp
+    port=$((20000 + RANDOM % 10000))
+    for api in "" -A; do
+        port=$((port + 1))
+        : >server
+        # shellcheck disable=SC2086
+        "$run" --wire $wire -- io_demo -q $api -d 4096:262144 -p $port >server 2>&1 &
+        server=$!
+        eventually_by $server grep -q "started listener" server
+        # shellcheck disable=SC2086
+        bounded "$run" --wire $wire -- io_demo -q $api -d 4096:262144 -p $port -o read,write -i 100 -w 4 -c 2 127.0.0.1 >client 2>&1
+        check "io_demo -q $api: read and write, checked" "0 1" "$? $(grep -c "Client exit with status 'OK'" client)" || tail -20 client server
+        kill -KILL $server
+        wait $server 2>/dev/null
+        server=''
+    done
+    unset UCX_TLS UCX_SOCKADDR_TLS_PRIORITY
+else
+    echo "not checked: io_demo (ucx-utils is not installed)"
+fi
+
+if command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null; then
+    mpicc.openmpi -O1 -Wall -o mpi "$here/mpi.c" || exit 1
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    ranks=(mpirun.openmpi --oversubscribe --mca pml ucx --mca osc ucx -n)
+    for binding in "" "--bind-to none"; do
+        # shellcheck disable=SC2086
+        UCX_TLS=rc,self data "Open MPI, two ranks${binding:+, $binding}" "" "${ranks[@]}" 2 $binding ./mpi
+    done
+else
+    echo "not checked: Open MPI (openmpi-bin and libopenmpi-dev are not installed)"
+fi
+finish
