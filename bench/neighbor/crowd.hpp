@@ -9,8 +9,10 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "neighbor/pairs.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::bench {
@@ -24,10 +26,21 @@ inline void require(std::int32_t status, const char* what)
         throw error(errc::device_error, fmt::format("neighbor_bench: {}: status {}", what, status));
 }
 
+/// A port for queue pairs, whose engine the kernel runs in inline mode.
+inline port open_for(const pair_options& wanted, unsigned engines)
+{
+    return port::open("loopback", {.mode = wanted.inline_worker ? engine_mode::inline_worker : engine_mode::thread,
+                                   .idle = idle_policy::busy,
+                                   .engines = engines,
+                                   .core = wanted.engine_core});
+}
+
 /// A port with one RDMA device, and memory that both queue pairs of a connection may use.
 struct ground {
+    static constexpr const char* address = "10.9.8.1";
+
     ground(const port& port, const device& device, bool inline_worker)
-        : at(port), cpu(device), here(at, {.address = "10.9.8.1", .application_turns = inline_worker}),
+        : at(port), cpu(device), here(at, {.address = address, .application_turns = inline_worker}),
           memory(device.allocate(16 * mib, memory_kind::cpu_device)),
           region(at, memory,
                  {.rights = access::local_write | access::remote_write | access::remote_read | access::bind}),
@@ -73,6 +86,14 @@ class crowd {
     virtual bool counts_work() const { return false; }
     /// What they have done so far: bytes of long messages, packet by packet, or changes of windows.
     virtual std::uint64_t work() const { return 0; }
+    /// The good pair's sender, if its messages take their receives from where those of the crowd do. nullptr: the good
+    /// pair has nothing in common with the crowd.
+    virtual weftio_dev_rdma* good_sender() { return nullptr; }
+    /// Whether all that was posted is done.
+    virtual bool is_done() const { return true; }
+    /// Receives that are posted, have not completed and are not there any more; nullopt: it posts none.
+    /// @pre is_done(), no other thread calls step(), and step() has nothing left to do
+    virtual std::optional<std::uint64_t> receives_lost() const { return std::nullopt; }
 
  private:
     std::uint32_t steps_ = 0;
@@ -96,6 +117,7 @@ struct crowd_kind {
     const char* name;
     std::function<std::unique_ptr<crowd>(ground&, unsigned)> make;
     bool two_engines = false; ///< of the port
+    bool has_good = false;    ///< see crowd::good_sender(); a crowd of 0 is the good pair alone
 };
 
 template <class Crowd, class... Arguments>

@@ -62,7 +62,7 @@ std::string name_of(const crowd_kind& one, unsigned count)
     return fmt::format("{} {}", count, one.name);
 }
 
-/// Writes 8 bytes, waits, and writes again.
+/// Writes 8 bytes, waits, and writes again. Sends them where the crowd has the sender.
 class pinger {
  public:
     explicit pinger(ground& on)
@@ -83,8 +83,11 @@ class pinger {
         for (std::chrono::duration<double> lasted{}; lasted.count() < seconds; lasted = last - begin) {
             if (trips++ % trips_between == 0)
                 beside.go_on();
-            weftio_dev_rdma* const rdma = near_.handle();
-            require(weftio_dev_rdma_write(rdma, on_.remote, 0, on_.region.buffer(), 8, 8, 0), "a write");
+            weftio_dev_rdma* const sender = beside.good_sender();
+            weftio_dev_rdma* const rdma = sender ? sender : near_.handle();
+            require(sender ? weftio_dev_rdma_send(rdma, on_.region.buffer(), 8, 8, 0)
+                           : weftio_dev_rdma_write(rdma, on_.remote, 0, on_.region.buffer(), 8, 8, 0),
+                    "a message of the good pair");
             require(weftio_dev_rdma_commit_wait(rdma, patience_ns), "the wait of the good pair");
             const auto now = clock::now();
             longest_ = std::max(longest_, now - last);
@@ -122,18 +125,37 @@ struct kept_shares {
     std::vector<double> alone, beside, gaps; ///< millions of round trips per second (twice), and us
     std::vector<double> by_count, by_work;   ///< fair shares of the good pair
     std::vector<double> kept;                ///< part of the larger share that it keeps
+    std::vector<double> lost;                ///< receives; empty: the others post none
 };
+
+/// Waits until all is done, and counts the receives that are lost, if there are any receives.
+void count_lost(const pair_options& wanted, port& of, crowd& others, std::vector<double>& into)
+{
+    constexpr unsigned steps_when_done = 1000;
+    const auto begin = clock::now();
+    for (unsigned steps = 0; steps != steps_when_done;) {
+        steps = others.is_done() ? steps + 1 : 0;
+        others.step();
+        if (wanted.inline_worker)
+            of.turn(0);
+        if (clock::now() - begin > std::chrono::nanoseconds(patience_ns))
+            throw error(errc::device_error, "neighbor_bench: the other queue pairs do not come to their end");
+    }
+    if (const std::optional<std::uint64_t> lost = others.receives_lost())
+        into.push_back(static_cast<double>(*lost));
+}
 
 void measure_round(const pair_options& wanted, ground& on, pinger& good, const crowd_kind& one, unsigned count,
                    kept_shares& into)
 {
-    crowd nobody;
     {
-        const other_thread stranger(nobody, wanted.other_core);
-        into.alone.push_back(good.run(wanted.seconds, nobody) / 1e6);
+        const std::unique_ptr<crowd> nobody = one.has_good ? one.make(on, 0) : std::make_unique<crowd>();
+        const other_thread stranger(*nobody, wanted.other_core);
+        into.alone.push_back(good.run(wanted.seconds, *nobody) / 1e6);
     }
     const std::unique_ptr<crowd> others = one.make(on, count);
-    const other_thread theirs(*others, wanted.other_core);
+    std::optional<other_thread> theirs;
+    theirs.emplace(*others, wanted.other_core);
     good.run(0.05, *others);
     good.forget_gaps();
     const std::uint64_t before = others->work();
@@ -144,6 +166,9 @@ void measure_round(const pair_options& wanted, ground& on, pinger& good, const c
     into.gaps.push_back(good.longest_gap_us());
     into.by_count.push_back(1.0 / (count + 1));
     into.by_work.push_back(others->counts_work() ? std::max(0.0, 1 - work / work_alone(wanted, on.at, *others)) : 1.0);
+    theirs.reset();
+    if (others->receives_lost())
+        count_lost(wanted, on.at, *others, into.lost);
     into.kept.push_back(into.beside.back() / into.alone.back() / std::max(into.by_count.back(), into.by_work.back()));
 }
 
@@ -151,9 +176,10 @@ void measure_round(const pair_options& wanted, ground& on, pinger& good, const c
 struct figure_names {
     explicit figure_names(const std::string& row)
         : alone("without " + row), beside("beside " + row), gaps("longest gap beside " + row),
-          by_count("share by count, " + row), by_work("share by work, " + row), kept("kept of the larger, " + row)
+          by_count("share by count, " + row), by_work("share by work, " + row), kept("kept of the larger, " + row),
+          lost("receives lost, " + row)
     {}
-    std::string alone, beside, gaps, by_count, by_work, kept;
+    std::string alone, beside, gaps, by_count, by_work, kept, lost;
 };
 
 void measure_row(const pair_options& wanted, ground& on, pinger& good, const crowd_kind& one, unsigned count,
@@ -169,17 +195,14 @@ void measure_row(const pair_options& wanted, ground& on, pinger& good, const cro
     into.add({.name = names.by_count, .unit = "share", .values = found.by_count});
     into.add({.name = names.by_work, .unit = "share", .values = found.by_work});
     into.add({.name = names.kept, .unit = "share", .values = found.kept});
+    if (!found.lost.empty())
+        into.add({.name = names.lost, .unit = "receives", .values = found.lost});
 }
 
 /// A port of its own, and the good pair.
 struct place {
     place(const pair_options& wanted, const device& cpu, bool two_engines)
-        : on(port::open("loopback", {.mode = wanted.inline_worker ? engine_mode::inline_worker : engine_mode::thread,
-                                     .idle = idle_policy::busy,
-                                     .engines = two_engines ? 2u : 1u,
-                                     .core = wanted.engine_core}),
-             cpu, wanted.inline_worker),
-          good(on)
+        : on(open_for(wanted, two_engines ? 2 : 1), cpu, wanted.inline_worker), good(on)
     {}
 
     ground on;

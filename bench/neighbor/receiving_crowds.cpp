@@ -1,4 +1,7 @@
 // Queue pairs that send messages without pause to receives that are posted as fast.
+#include <algorithm>
+#include <optional>
+
 #include "neighbor/crowd.hpp"
 
 namespace weftio::bench {
@@ -6,16 +9,16 @@ namespace weftio::bench {
 namespace {
 
 /// Clients that send 64 bytes without pause to one receive ring, which their connections share. The other thread takes
-/// the messages.
+/// the messages. The good pair may send to the same ring.
 class flooders : public crowd {
  public:
-    flooders(ground& on, unsigned count) : on_(on), server_(on.here, on.cpu, count, ring_of_all())
+    flooders(ground& on, unsigned count, bool has_good)
+        : on_(on), server_(on.here, on.cpu, count + has_good, ring_of_all())
     {
-        for (unsigned each = 0; each < count; ++each) {
-            rdma_queue& client = clients_.emplace_back(on.here, on.cpu, small_rings);
-            client.connect(server_[each].address());
-            server_[each].connect(client.address());
-        }
+        for (unsigned each = 0; each < count; ++each)
+            connect(clients_.emplace_back(on.here, on.cpu, small_rings), server_[each]);
+        if (has_good)
+            connect(good_.emplace(on.here, on.cpu, small_rings), server_[count]);
         for (std::uint32_t each = 0; each != receives - 1; ++each)
             take_into(weftio_dev_buf_get(room_.handle(), each));
         require(weftio_dev_rdma_recv_commit(ring_), "commit of receives");
@@ -52,6 +55,17 @@ class flooders : public crowd {
             sent += client.counters().done;
         return sent;
     }
+    weftio_dev_rdma* good_sender() override { return good_ ? good_->handle() : nullptr; }
+    bool is_done() const override
+    {
+        return std::ranges::all_of(clients_, [](const rdma_queue& client) {
+            return weftio_dev_send_room(&client.handle()->queue.ring, ring_entries) == ring_entries;
+        });
+    }
+    std::optional<std::uint64_t> receives_lost() const override
+    {
+        return std::uint32_t{posted_ - next_ - server_.standing().waiting};
+    }
 
  private:
     static constexpr std::uint32_t receives = 1024, message_bytes = 64;
@@ -62,9 +76,15 @@ class flooders : public crowd {
         options.receive_entries = receives;
         return options;
     }
+    static void connect(rdma_queue& client, rdma_queue& server)
+    {
+        client.connect(server.address());
+        server.connect(client.address());
+    }
     void take_into(weftio_dev_buf buffer)
     {
         require(weftio_dev_rdma_recv_post(ring_, buffer, 0, message_bytes), "receive of a neighbor");
+        ++posted_;
     }
 
     ground& on_;
@@ -72,14 +92,17 @@ class flooders : public crowd {
     weftio_dev_rdma_recv* const ring_ = server_.receives().handle();
     const buf_arr room_{on_.at, on_.cpu, {.count = receives - 1, .buffer_bytes = message_bytes}};
     std::deque<rdma_queue> clients_;
-    std::uint32_t next_ = 0;
+    std::optional<rdma_queue> good_;
+    std::uint32_t posted_ = 0, next_ = 0; ///< receives, and those of them that have completed
 };
 
 } // namespace
 
 std::vector<crowd_kind> receiving_crowds()
 {
-    return {kind_of<flooders>("connections of a flooded receive ring")};
+    crowd_kind with_good = kind_of<flooders>("connections of the good pair's own flooded receive ring", true);
+    with_good.has_good = true;
+    return {kind_of<flooders>("connections of a flooded receive ring", false), with_good};
 }
 
 } // namespace weftio::bench
