@@ -30,6 +30,7 @@
 #include "common/arguments.hpp"
 #include "common/table.hpp"
 #include "machine.hpp"
+#include "neighbor/datagrams.hpp"
 #include "neighbor/neighbors.hpp"
 #include "neighbor/pairs.hpp"
 #include "weftio/weftio.hpp"
@@ -182,14 +183,15 @@ int measure(const options& wanted)
         else
             table.leave_out(fmt::format("beside {}", row.name), missing);
     }
-    bench::measure_pairs({.inline_worker = !on.has_thread,
-                          .engine_core = on.engine,
-                          .other_core = on.other,
-                          .rounds = wanted.rounds,
-                          .seconds = wanted.seconds,
-                          .only = wanted.only,
-                          .missing = missing},
-                         cpu, table);
+    const bench::pair_options of_pairs{.inline_worker = !on.has_thread,
+                                       .engine_core = on.engine,
+                                       .other_core = on.other,
+                                       .rounds = wanted.rounds,
+                                       .seconds = wanted.seconds,
+                                       .only = wanted.only,
+                                       .missing = missing};
+    bench::measure_pairs(of_pairs, cpu, table);
+    bench::measure_datagrams(of_pairs, cpu, table);
     fmt::print("{} s each way, {}; the ratio is the share of the rate that is kept; {} lost\n", wanted.seconds,
                wanted.mode, good.lost());
     table.finish(wanted.json);
@@ -212,7 +214,7 @@ int main(int argc, char** argv)
     app.add_option("--only", wanted.only, "rows whose name contains this")->check([](const std::string& part) {
         const auto has = [&](std::string_view name) { return name.find(part) != std::string_view::npos; };
         return std::ranges::any_of(bench::neighbor_rows(), has, &neighbor_row::name) ||
-                       std::ranges::any_of(bench::pair_rows(), has)
+                       std::ranges::any_of(bench::pair_rows(), has) || std::ranges::any_of(bench::datagram_rows(), has)
                    ? std::string()
                    : part + " matches no row";
     });

@@ -42,6 +42,13 @@ struct named_region {
     std::uint64_t base = 0, bytes = 0;
 };
 
+/// Whom an entry of a datagram names.
+struct named_peer {
+    std::uint32_t queue_key = 0, queue = 0, gid_index = 0;
+    std::array<std::uint8_t, 6> mac{};
+    std::array<std::uint8_t, 16> gid{};
+};
+
 /// An entry under construction, in segments of four words.
 struct raw_entry {
     static constexpr std::uint32_t most_segments = 60;
@@ -79,6 +86,16 @@ struct raw_entry {
         segments += (count + 4 + 15) / 16;
         word(last, 0) = weftio_swap32(WEFTIO_INLINE_SEGMENT | count);
         std::memset(&word(last, 1), static_cast<int>(fill & 0xff), count);
+    }
+    /// The three segments that name the peer of a datagram.
+    void datagram(const named_peer& to) noexcept
+    {
+        word(1, 0) = weftio_swap32(to.queue_key);
+        word(1, 2) = weftio_swap32(WEFTIO_DATAGRAM_EXTENDED | to.queue);
+        std::memcpy(&word(2, 1), to.mac.data(), to.mac.size());
+        word(2, 3) = weftio_swap32(to.gid_index << 20);
+        std::memcpy(&word(3, 0), to.gid.data(), to.gid.size());
+        segments = 4;
     }
     void wait(std::uint64_t value) noexcept
     {
