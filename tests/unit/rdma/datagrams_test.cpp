@@ -1,6 +1,8 @@
 // Queue pairs of datagrams (UD): what arrives, and what fails.
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <map>
 #include <numeric>
 
 #include <gmock/gmock.h>
@@ -283,6 +285,38 @@ TEST_P(Datagrams, HaveNoConnectionAndNoAddress)
 {
     EXPECT_THROW(ends.pair(0)->address(), error);
     EXPECT_THROW(ends.pair(0)->modify(rdma_state::init, init_attributes()), error) << "no Q_Key, but rights";
+}
+
+/// More datagrams come than there are receives: no sender's take them all.
+TEST(SeveralSenders, OfDatagramsShareFewReceives)
+{
+    constexpr std::uint32_t senders = 4, few = 4, rounds = 400;
+    datagram_ends ends{true};
+    ends.start();
+    completion_queue done(ends.at(0), ends.cpu, {.entries = 256});
+    std::deque<posted_pair> from;
+    for (std::uint32_t each = 0; each != senders; ++each) {
+        posted_pair& made = from.emplace_back(*ends.devices[0], ends.cpu, done, done,
+                                              queue_pair_options{.service = rdma_service::datagram});
+        made->modify(rdma_state::init, {.partition_key = std::uint16_t{0xffff}, .queue_key = usual_key});
+        made->modify(rdma_state::ready_to_receive);
+        made->modify(rdma_state::ready_to_send, {.send_psn = 0});
+    }
+    std::map<std::uint32_t, unsigned> taken;
+    std::array<completion, 256> some;
+    for (std::uint32_t round = 0; round != rounds; ++round) {
+        for (std::uint32_t each = 0; each != few; ++each) {
+            ends.receive(1);
+            for (posted_pair& sender : from)
+                sender.post(WEFTIO_OPCODE_SEND, named(ends.peer(1)));
+        }
+        ends.at(0).turn();
+        for (std::size_t count = ends.completions[1]->poll(some), at = 0; at != count; ++at)
+            ++taken[some[at].source_queue];
+        done.poll(some);
+    }
+    for (posted_pair& sender : from)
+        EXPECT_GE(taken[sender->number()], rounds * few / senders / 2);
 }
 
 } // namespace weftio::test

@@ -125,7 +125,18 @@ work_list::outcome work_list::turn(std::uint32_t most)
         if (rests(awake_[at], moved, deadline_ns != 0))
             lay_down(at);
     }
+    change_first();
     return all;
+}
+
+/// Any queue may have the first turn next time: the first takes what all compete for, such as the receives of a peer.
+/// Drawn, because a fixed order may keep step with who provides those.
+void work_list::change_first() noexcept
+{
+    if (awake_.size() < 2)
+        return;
+    draw_ = draw_ * 1664525 + 1013904223; // Numerical Recipes, 7.1; the high bits are the random ones
+    std::swap(awake_.back(), awake_[std::uint64_t{draw_} * awake_.size() >> 32]);
 }
 
 void work_list::wake_those_that_wait() noexcept

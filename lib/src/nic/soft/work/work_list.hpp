@@ -123,6 +123,7 @@ class work_list {
     void watch(std::uint32_t number, slot& of, const watched_word& record) noexcept;
     void unwatch(std::uint32_t number, slot& of) noexcept;
     void lay_down(std::size_t awake) noexcept;
+    void change_first() noexcept;
 
     /// Also false for numbers below the first, whose difference wraps around.
     bool has_slot(std::uint32_t number) const noexcept { return number - first_ < slots_.size(); }
@@ -137,6 +138,7 @@ class work_list {
     std::vector<std::unique_ptr<shared_doorbell>> doorbells_;
     doorbell_watch bells_;
     std::size_t asleep_at_doorbells_ = 0;
+    std::uint32_t draw_ = 0;             ///< see change_first()
     std::size_t last_polled_ = 0;        ///< what was polled last: an index in asleep_ followed by doorbells_
     std::size_t last_commit_polled_ = 0; ///< index in at_bells_
     std::uint32_t busy_turns_ = 0;
