@@ -8,7 +8,7 @@
 # Exit status: 0 as expected, 1 something differs, 77 nothing to run.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
-script=$(realpath "$0") build=$(realpath "${1:?usage: verbs_suite.sh BUILD_DIR [PATTERN]}") pattern=${2:-.}
+script=$(realpath "$0") here=$(realpath "$(dirname "$0")/../verbs") build=$(realpath "${1:?usage: verbs_suite.sh BUILD_DIR [PATTERN]}") pattern=${2:-.}
 run=$build/apps/weftio-run
 [ -x "$run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ] || skip "programs under weftio-run: not built"
 command -v ib_write_bw >/dev/null && command -v ibv_rc_pingpong >/dev/null || skip "install ibverbs-utils and perftest"
@@ -185,11 +185,33 @@ pairs() {
 ucx() {
     command -v ucx_info >/dev/null || { seconds=0; row ucx_info - "expected: not installed"; return; }
     # Its mode "reloc" waits for itself in UCX's malloc(): dlsym() finds no sbrk() behind libucm, and allocates.
-    local transports
+    local transports test
     one "ucx_info -d" ucx_info -d
     for transports in rc_v,ud_v rc_x,ud_x ud_v ud_x; do
         two env UCX_TLS=$transports,self timeout -k 5 30 ucx_perftest -t tag_lat -n 200
         two env UCX_TLS=$transports,self timeout -k 5 30 ucx_perftest -t tag_bw -n 200 -s 65536
+        for test in ucp_am_bw ucp_put_lat ucp_put_bw ucp_get ucp_add ucp_fadd ucp_swap ucp_cswap stream_bw stream_lat; do
+            two env UCX_TLS=$transports,self timeout -k 5 30 ucx_perftest -t $test -n 200 -s 8
+        done
+    done
+    cc -O1 -o ucp "$here/ucp.c" -lucp -lucs 2>/dev/null || { seconds=0; row ucp.c - "expected: libucx-dev is not installed"; return; }
+    for transports in rc_x,ud_x rc_v,ud_v rc_x,ud_v rc_v,ud_x ud_x ud_v; do
+        one "ucp.c UCX_TLS=$transports,self" env UCX_TLS=$transports,self ./ucp
+    done
+}
+
+# All data is compared. Ranks of one machine would use shared memory otherwise.
+mpi() {
+    local kind count ranks
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    for kind in openmpi mpich; do
+        mpicc.$kind -O1 -o mpi_$kind "$here/mpi.c" 2>/dev/null || { seconds=0; row mpi.c $kind "expected: $kind is not installed"; continue; }
+        for count in 2 4 16; do
+            ranks=(mpirun.$kind -n $count)
+            [ $kind = mpich ] || ranks+=(--oversubscribe --mca pml ucx --mca osc ucx)
+            [ $kind$count != mpich16 ] || [ "$(nproc)" -ge 16 ] || continue # they never yield
+            one "mpi.c $kind, $count ranks" env UCX_TLS=rc,self "${ranks[@]}" ./mpi_$kind
+        done
     done
 }
 
@@ -257,6 +279,7 @@ pingpongs
 pairs
 one "run_perftest_loopback 0 0 ib_write_bw -F -n 200" bash "$(command -v run_perftest_loopback)" 0 0 ib_write_bw -F -n 200
 ucx
+mpi
 pyverbs
 [ -f table ] || skip "nothing matches $pattern"
 echo
