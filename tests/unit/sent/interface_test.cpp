@@ -175,8 +175,8 @@ TEST_P(Interface, HasReceivedOrMissedAllThatArrived)
             return seen.received + seen.driver_missed + others_end.tx_dropped() >= said;
         })) << seen.received
             << " received, " << seen.driver_missed << " missed";
-        EXPECT_GT(seen.driver_missed, 0u);
-        EXPECT_LE(seen.received + seen.driver_missed, said + 200); // Linux says something by itself
+        EXPECT_LT(seen.received, said) << "there was room for all"; // on a busy machine Linux may drop all of the rest
+        EXPECT_LE(seen.received + seen.driver_missed, said + 200);  // Linux says something by itself
     });
 }
 
