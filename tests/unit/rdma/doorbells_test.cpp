@@ -1,7 +1,8 @@
 // Queue pairs that sleep until somebody rings, and not until their record is polled.
 #include <atomic>
+#include <deque>
 
-#include "posted_ends.hpp"
+#include "datagram_ends.hpp"
 
 namespace weftio::test {
 
@@ -88,21 +89,32 @@ TEST_P(QueuePairDoorbell, OutlivesQueuePairsThatShareIt)
 
 INSTANTIATE_TEST_SUITE_P(Of, QueuePairDoorbell, testing::Bool());
 
-TEST(QueuePairDoorbells, OfTwoMayBothStayAwayForAWhile)
+/// Whatever the number of doorbells and of queue pairs behind one: none is passed over for ever.
+TEST(QueuePairDoorbells, MayAllStayAwayForAWhile)
 {
-    device cpu = device::open("cpu");
-    const memory words = cpu.allocate(16, memory_kind::cpu_device);
-    verbs_ends ends({.one_port = true, .pair = {.doorbell = {.of = &words}}});
-    ends.pairs[1].emplace(*ends.devices[1], ends.cpu, *ends.completions[1], *ends.completions[1],
-                          queue_pair_options{.doorbell = {.of = &words, .offset = 8}});
-    ends.connect();
-    ends.run();
-    for (unsigned turn = 0; turn < 300; ++turn)
-        ends.ports.get(0).turn();
-    ends.write(0, 10);
-    ends.write(1, 10);
-    EXPECT_TRUE(ends.run_until([&] { return ends.pair(0)->counters().done == 1; }));
-    EXPECT_TRUE(ends.run_until([&] { return ends.pair(1)->counters().done == 1; }));
+    for (std::uint32_t doorbells = 1; doorbells != 5; ++doorbells)
+        for (std::uint32_t behind = 1; behind != 5; ++behind) {
+            datagram_ends ends{true};
+            ends.start();
+            const memory words = ends.cpu.allocate(doorbells * sizeof(std::uint64_t), memory_kind::cpu_device);
+            std::deque<posted_pair> sleepers;
+            for (std::uint32_t each = 0; each != doorbells * behind; ++each) {
+                queue_pair_options options{.service = rdma_service::datagram};
+                options.doorbell = {.of = &words, .offset = each % doorbells * sizeof(std::uint64_t)};
+                posted_pair& made = sleepers.emplace_back(*ends.devices[0], ends.cpu, *ends.completions[0],
+                                                          *ends.completions[0], options);
+                made->modify(rdma_state::init, {.partition_key = std::uint16_t{0xffff}, .queue_key = usual_key});
+                made->modify(rdma_state::ready_to_receive);
+                made->modify(rdma_state::ready_to_send, {.send_psn = 0});
+            }
+            for (unsigned turn = 0; turn != 300; ++turn)
+                ends.at(0).turn();
+            for (posted_pair& each : sleepers)
+                each.post(WEFTIO_OPCODE_SEND, named(ends.peer(1)));
+            for (posted_pair& each : sleepers)
+                ASSERT_TRUE(ends.run_until([&] { return each->counters().done == 1; }))
+                    << each->number() << ": " << doorbells << " doorbells, " << behind << " behind each";
+        }
 }
 
 TEST(QueuePairDoorbells, ThatDoNotLieInTheirMemoryAreRefused)

@@ -18,11 +18,11 @@ void work_list::poll_for_work(bool busy) noexcept
         if (asleep_.empty() && asleep_at_doorbells_ == 0)
             return;
         last_polled_ = last_polled_ + 1 < asleep_.size() + doorbells_.size() ? last_polled_ + 1 : 0;
-        const bool sweep = ++polls_ % polls_per_wake == 0;
         if (last_polled_ < asleep_.size())
-            poll_one(asleep_[last_polled_], sweep);
+            poll_one(asleep_[last_polled_]);
         else
-            poll_one(*doorbells_[last_polled_ - asleep_.size()], sweep);
+            poll_one(*doorbells_[last_polled_ - asleep_.size()]);
+        count_poll();
     }
 }
 
@@ -34,16 +34,28 @@ void work_list::poll_commits(bool busy) noexcept
     const std::size_t most = busy ? 1 : polls_when_idle;
     for (std::size_t left = std::min(most, at_bells_.size()); left != 0 && !at_bells_.empty(); --left) {
         last_commit_polled_ = last_commit_polled_ + 1 < at_bells_.size() ? last_commit_polled_ + 1 : 0;
-        poll_one(at_bells_[last_commit_polled_], ++polls_ % polls_per_wake == 0);
+        poll_one(at_bells_[last_commit_polled_]);
+        count_poll();
     }
 }
 
-void work_list::poll_one(const asleep& queue, bool sweep) noexcept
+void work_list::poll_one(const asleep& queue) noexcept
 {
     if (weftio_load_acquire_sys_u32(queue.word) != queue.seen)
         wake(queue.number);
-    else if (sweep)
-        wake_for_a_turn(queue.number);
+}
+
+/// Gives a sleeping queue one turn after each polls_per_wake polls: the queues in the order of their numbers, so that
+/// none is passed over. It sleeps again if it finds no work.
+void work_list::count_poll() noexcept
+{
+    if (++polls_ % polls_per_wake != 0)
+        return;
+    last_turned_ = last_turned_ + 1 < slots_.size() ? last_turned_ + 1 : 0;
+    if (slots_[last_turned_].asleep == nowhere)
+        return;
+    wake(first_ + last_turned_);
+    awake_.back().idle_turns = turns_awake - 1;
 }
 
 void work_list::poll_doorbells(bool all) noexcept
@@ -52,7 +64,7 @@ void work_list::poll_doorbells(bool all) noexcept
 }
 
 /// A word may be rung for a queue that is awake. Such a queue reads its record once more before it sleeps.
-void work_list::poll_one(const shared_doorbell& at, bool sweep) noexcept
+void work_list::poll_one(const shared_doorbell& at) noexcept
 {
     if (at.sleepers.empty())
         return;
@@ -60,19 +72,10 @@ void work_list::poll_one(const shared_doorbell& at, bool sweep) noexcept
     for (std::uint64_t* const each : at.words.at)
         if (each != nullptr && take_ring(*each))
             rung = true;
-    if (rung) {
-        for (std::size_t left = at.sleepers.size(); left-- > 0;) // wake() moves the last one here
-            poll_one(at.sleepers[left], false);
-    } else if (sweep) {
-        wake_for_a_turn(at.sleepers[polls_ / polls_per_wake % at.sleepers.size()].number);
-    }
-}
-
-/// The queue sleeps again after one turn that finds no work.
-void work_list::wake_for_a_turn(std::uint32_t number) noexcept
-{
-    wake(number);
-    awake_.back().idle_turns = turns_awake - 1;
+    if (!rung)
+        return;
+    for (std::size_t left = at.sleepers.size(); left-- > 0;) // wake() moves the last one here
+        poll_one(at.sleepers[left]);
 }
 
 void work_list::keep_deadlines(bool busy) noexcept

@@ -27,9 +27,8 @@ class work_list {
     static constexpr std::uint32_t busy_turns_per_commit_poll = 4;
     /// After this many turns without work a queue sleeps: only its doorbell and its record are polled.
     static constexpr std::uint32_t turns_awake = 256;
-    /// A sleeping queue has one turn after this many polls, for work that its doorbell does not show. A prime number:
-    /// each of them has its turn, whatever their number.
-    static constexpr std::uint32_t polls_per_wake = 1021;
+    /// A sleeping queue has one turn after this many polls, for work that its doorbell does not show.
+    static constexpr std::uint32_t polls_per_wake = 1024;
 
     /// Send step 2: wakes sleeping queues whose doorbell was rung, within 8 busy turns or 1 idle one. Also polls the
     /// doorbell records of some sleeping queues, and wakes those whose record has moved. For queues with doorbell words
@@ -111,12 +110,12 @@ class work_list {
         std::uint32_t idle_turns;
     };
 
-    void poll_one(const asleep& queue, bool sweep) noexcept;
-    void poll_one(const shared_doorbell& at, bool sweep) noexcept;
+    void poll_one(const asleep& queue) noexcept;
+    void poll_one(const shared_doorbell& at) noexcept;
+    void count_poll() noexcept;
     void poll_doorbells(bool all) noexcept;
     void poll_commits(bool busy) noexcept;
     std::vector<asleep>& sleepers_with(const slot& of) noexcept;
-    void wake_for_a_turn(std::uint32_t number) noexcept;
     shared_doorbell& doorbell_at(const doorbell_words& words);
     void leave_doorbell(slot& of) noexcept;
     bool rests(awake& each, unsigned moved, bool has_deadline) noexcept;
@@ -142,7 +141,8 @@ class work_list {
     std::size_t last_polled_ = 0;        ///< what was polled last: an index in asleep_ followed by doorbells_
     std::size_t last_commit_polled_ = 0; ///< index in at_bells_
     std::uint32_t busy_turns_ = 0;
-    std::uint32_t polls_ = 0; ///< polls since a sleeping queue had a turn
+    std::uint32_t polls_ = 0;
+    std::uint32_t last_turned_ = 0; ///< index in slots_, see count_poll()
     deadlines deadlines_;
     spin spin_;
 };
