@@ -165,8 +165,12 @@ TEST_P(Interface, HasReceivedOrMissedAllThatArrived)
         const dpdk::kernel_interface others_end("v0");
         port from = port::open(GetParam(), {.mode = engine_mode::inline_worker});
         const flow none(from, {}, flow_action::drop());
-        for (unsigned frame = 0; frame < 20000; ++frame) // more than any driver has room for
-            said += other.try_to_say(100);
+        // More than any driver has room for. While the machine is busy, Linux may drop the rest before the driver does.
+        EXPECT_TRUE(eventually([&] {
+            for (unsigned frame = 0; frame < 20000; ++frame)
+                said += other.try_to_say(100);
+            return from.counters().driver_missed != 0;
+        }));
         port_counters seen;
         EXPECT_TRUE(eventually([&] {
             while (from.turn() != 0) {
@@ -175,8 +179,8 @@ TEST_P(Interface, HasReceivedOrMissedAllThatArrived)
             return seen.received + seen.driver_missed + others_end.tx_dropped() >= said;
         })) << seen.received
             << " received, " << seen.driver_missed << " missed";
-        EXPECT_LT(seen.received, said) << "there was room for all"; // on a busy machine Linux may drop all of the rest
-        EXPECT_LE(seen.received + seen.driver_missed, said + 200);  // Linux says something by itself
+        EXPECT_GT(seen.driver_missed, 0u);
+        EXPECT_LE(seen.received + seen.driver_missed, said + 200); // Linux says something by itself
     });
 }
 
