@@ -34,10 +34,35 @@ UCX_TLS=rc_x,ud_x,self data "UCP by rc_x,ud_x, all packets to a file" "--dump $w
 UCX_TLS=rc,self UCX_LOG_LEVEL=info bounded "$run" --wire $wire -- ./ucp >out 2>&1
 check_has "UCX prefers rc_mlx5" "rc_mlx5/mlx5_0:1" "$(cat out)"
 
+# hello PROGRAM OPTION...: an example of UCX, which compares a string itself.
+hello() {
+    cc -w -o hello "$examples/$1.c" -lucp -luct -lucs || exit 1
+    port=$((port + 1))
+    "$run" --wire $wire -- ./hello "${@:2}" -p $port >server 2>&1 &
+    server=$!
+    eventually_by $server listens $port
+    bounded "$run" --wire $wire -- ./hello "${@:2}" -p $port -n 127.0.0.1 >client 2>&1
+    check "$1 ${*:2}" 0 $? || cat client
+    wait_for_end $server "the server of $1"
+    check "$1 ${*:2}, its server" 0 $? || cat server
+    server=''
+}
+listens() { awk -v port=":$(printf %04X "$1")" '$2 ~ port "$" && $4 == "0A" { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6; }
+
+port=$((20000 + RANDOM % 10000))
+examples=/usr/share/doc/libucx-dev/examples
+if [ -f $examples/ucp_hello_world.c ]; then
+    UCX_TLS=rc,self hello ucp_hello_world
+    for transport in rc_verbs rc_mlx5 ud_verbs ud_mlx5; do
+        hello uct_hello_world -d mlx5_0:1 -t $transport
+    done
+else
+    echo "not checked: ucp_hello_world, uct_hello_world ($examples is not there)"
+fi
+
 if command -v io_demo >/dev/null; then
     # What it listens for is by TCP; the data goes by RDMA.
     export UCX_TLS=rc,tcp,self UCX_SOCKADDR_TLS_PRIORITY=tcp
-    port=$((20000 + RANDOM % 10000))
     for api in "" -A; do
         port=$((port + 1))
         : >server
@@ -47,7 +72,7 @@ if command -v io_demo >/dev/null; then
         eventually_by $server grep -q "started listener" server
         # shellcheck disable=SC2086
         bounded "$run" --wire $wire -- io_demo -q $api -d 4096:262144 -p $port -o read,write -i 100 -w 4 -c 2 127.0.0.1 >client 2>&1
-        check "io_demo -q $api: read and write, checked" "0 1" "$? $(grep -c "Client exit with status 'OK'" client)" || tail -20 client server
+        check "io_demo -q${api:+ $api}: read and write, checked" "0 1" "$? $(grep -c "Client exit with status 'OK'" client)" || tail -20 client server
         kill -KILL $server
         wait $server 2>/dev/null
         server=''
