@@ -101,7 +101,6 @@ class datagram_sender {
 class datagram_receiver {
  public:
     datagram_receiver(ground& on, std::uint32_t receives)
-
         : came_(on.at, on.cpu, {.entries = 2048}),
           pair_(on.here, on.cpu, came_, came_,
                 {.service = rdma_service::datagram, .send_blocks = 1, .receive_entries = receives})
