@@ -193,9 +193,12 @@ std::vector<measurement> at_one_port(const options& wanted)
          [=](const rdma_setup& setup) { return bench::bound_and_invalidated(setup, false, seconds); }},
         {sent, "", "M/s", 1e-6,
          [=](const rdma_setup& setup) { return bench::sent_and_taken(setup, bench::receive_ring::own, kib, seconds); }},
-        {"send 1 KiB and take it, loopback inline, shared receives", sent, "M/s", 1e-6, [=](const rdma_setup& setup) {
+        {"send 1 KiB and take it, loopback inline, shared receives", sent, "M/s", 1e-6,
+         [=](const rdma_setup& setup) {
              return bench::sent_and_taken(setup, bench::receive_ring::shared, kib, seconds);
-         }}};
+         }},
+        {"send 1 KiB and take it, loopback inline, datagrams", sent, "M/s", 1e-6,
+         [=](const rdma_setup& setup) { return bench::datagrams_taken(setup, kib, seconds); }}};
     add_idle(wanted, "loopback inline", wanted.idle / 2, all);
     return all;
 }

@@ -13,6 +13,7 @@ constexpr std::uint32_t depth = 1024, burst = 32;
 /// The receiving end of one connection.
 class taker {
  public:
+    /// @param bytes  of a receive
     taker(const rdma_setup& setup, receive_ring ring, const rdma_queue_options& options, std::uint32_t bytes)
         : room_(setup.memory(1).region, setup.cpu, {.count = depth - 1, .buffer_bytes = bytes})
     {
@@ -66,6 +67,27 @@ double sent_and_taken(const rdma_setup& setup, receive_ring ring, std::uint32_t 
                                             position, WEFTIO_DEV_SEND_NONE);
     };
     return messages_a_second({&queue, 1}, {.seconds = seconds, .burst = burst}, send);
+}
+
+double datagrams_taken(const rdma_setup& setup, std::uint32_t bytes, double seconds)
+{
+    const rdma_queue_options options{
+        .service = rdma_service::datagram, .entries = depth, .receive_entries = depth, .queue_key = 7};
+    rdma_queue sender(setup.device_at(0), setup.cpu, options);
+    taker peer(setup, receive_ring::own, options, bytes + WEFTIO_DEV_DATAGRAM_HEADER_BYTES);
+    const rdma_queue* const queue = &sender;
+    const weftio_dev_buf from = setup.memory(0).buffer;
+    const weftio_dev_datagram_peer to = setup.device_at(0).datagram_peer(peer.queue().address().peer());
+    const auto send = [&](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
+        if (number % burst == 0)
+            peer.take();
+        return weftio_dev_rdma_enqueue_weak(rdma, weftio_dev_rdma_send_to_request(to, from, number % 64 * bytes, bytes),
+                                            position, WEFTIO_DEV_SEND_NONE);
+    };
+    const double rate = messages_a_second({&queue, 1}, {.seconds = seconds, .burst = burst, .positions = 2}, send);
+    if (peer.queue().counters().not_ready != 0)
+        throw error(errc::device_error, "weftio: rdma_bench: datagrams found no receive");
+    return rate;
 }
 
 } // namespace weftio::bench

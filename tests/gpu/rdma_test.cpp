@@ -1,6 +1,7 @@
 // Kernels of a GPU that use queue pairs, in pinned memory: the cases of unit/rdma/kernels_test.cpp.
 #include "fixture.hpp"
 #include "unit/rdma/connections_cases.hpp"
+#include "unit/rdma/datagram_cases.hpp"
 #include "unit/rdma/kernel_cases.hpp"
 
 namespace weftio::test {
@@ -53,6 +54,14 @@ TEST_F(GpuRdma, KernelsAnswerAllByTheConnectionThatAsked)
         SCOPED_TRACE(one_port ? "one port" : "two ports");
         connections_cases ends({one_port, engine_mode::thread}, gpu_spec());
         ends.answer_all();
+    }
+}
+
+TEST_F(GpuRdma, KernelsAnswerDatagramsToTheQueuePairThatAsked)
+{
+    for (const bool one_port : {true, false}) {
+        SCOPED_TRACE(one_port ? "one port" : "two ports");
+        datagram_cases({one_port, engine_mode::thread}, gpu_spec()).answer_all();
     }
 }
 

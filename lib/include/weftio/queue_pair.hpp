@@ -138,7 +138,8 @@ class queue_pair {
     /// rdma_queue_options for the rest. RC and UC only.
     /// @throws weftio::error as modify() and rdma_queue::connect()
     void connect(const rdma_address& peer);
-    /// The argument for the peer's connect(). RC and UC only. @pre the state is RESET or INIT
+    /// The argument for the peer's connect(); with UD, for rdma_device::datagram_peer(), once the Q_Key is set.
+    /// @pre with RC and UC the state is RESET or INIT
     rdma_address address() const;
     /// UD only: from now on, datagrams to the multicast group (IPv4 or IPv6) at queue number 0xffffff are for this
     /// queue pair, too, also those that this port sends. Their Q_Key must be that of the queue pair. Blocks for up to

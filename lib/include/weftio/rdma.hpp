@@ -23,6 +23,7 @@
 #include "weftio/detail/internals.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/rdma.h"
+#include "weftio/device/rdma_datagram.h"
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
 #include "weftio/rdma_dump.hpp"
@@ -61,6 +62,15 @@ struct rdma_device_options {
     bool trace = false;
 };
 
+struct rdma_peer;
+
+/// The way of datagrams to a peer.
+struct datagram_path {
+    std::uint8_t gid_index = 0;     ///< local address, an index in rdma_device::gids()
+    std::uint8_t traffic_class = 0; ///< DSCP in the upper six bits
+    std::uint8_t hop_limit = 64;    ///< IPv6 hop limit or IPv4 time to live; at least 1
+};
+
 /// A port with an address. Queue pairs are created on it, as on an RDMA device of verbs.
 ///
 /// While the rdma_device or one of its queue pairs exists, the port answers requests for the MAC of the address (ARP,
@@ -83,6 +93,14 @@ class rdma_device {
     /// All addresses: `address`, more_addresses, the link-local one, then the repeated ones. The index in this list is
     /// the GID index of verbs.
     std::vector<std::string> gids() const;
+    /// For kernels that send datagrams (weftio/device/rdma_datagram.h): pass it to device::launch as the argument for a
+    /// parameter `struct weftio_dev_datagram_peer`. It stays right as long as the peer keeps its queue pair and its
+    /// MAC. Blocks as mac_of(), if `peer` has no MAC.
+    /// @param peer  rdma_queue::address().peer() of the other end. Or a multicast group: the group in `address`,
+    ///              rdma_peer::group_queue in `queue`, and the Q_Key of its members in `queue_key`
+    /// @throws weftio::error as mac_of(); errc::invalid_argument the service is not datagram; the Q_Key has its highest
+    ///         bit set; `path` or `queue` is out of its range
+    weftio_dev_datagram_peer datagram_peer(const rdma_peer& peer, datagram_path path = {}) const;
     /// The MAC for packets from the address gids()[gid_index] to a host, which is asked for it by ARP or ND and has 3 s
     /// to answer, or to a multicast group, for which the MAC is computed. For entries of UD queue pairs.
     /// @throws weftio::error errc::invalid_argument `peer` is no such address, or of another IP version than ours;
@@ -106,6 +124,8 @@ class rdma_device {
 
 /// Connection data of a queue pair, as verbs programs exchange it. The name of each value in verbs is in brackets.
 struct rdma_peer {
+    static constexpr std::uint32_t group_queue = 0xffffff; ///< `queue` of a multicast group
+
     std::string address;                           ///< IPv4 or IPv6 (its GID)
     std::uint32_t queue = 0;                       ///< queue pair number (qp_num): 2 to 2^24 - 1
     std::uint32_t first_psn = 0;                   ///< PSN of its first request (sq_psn): 2^24 - 1 at most
@@ -115,6 +135,7 @@ struct rdma_peer {
     /// MAC of the peer, or of the router on the path to it. Empty: rdma_queue::connect() resolves `address` by ARP or
     /// ND.
     std::optional<std::array<std::uint8_t, 6>> mac{};
+    std::uint32_t queue_key = 0; ///< datagrams: its Q_Key (qkey), without the highest bit
 };
 
 /// What a peer needs to connect to a queue pair: 64 bytes that are the same on hosts of any byte order. They contain a
@@ -188,6 +209,8 @@ struct rdma_queue_options {
     /// earlier connection are out of sequence.
     std::optional<std::uint32_t> first_psn{};
     protection_domain domain{}; ///< entries, and requests of the peer, may name regions of this domain only
+    /// Datagrams: those with this Q_Key are received. The highest bit is 0.
+    std::uint32_t queue_key = 0x11111111;
 };
 
 /// The receive ring of an rdma_queue, as an argument of device::launch. It is part of the queue: hold it by reference.
@@ -215,6 +238,10 @@ class rdma_receives {
 /// is written, and the progress_engine of each end reports the reason. Memory is protected by its key, its rights and
 /// its protection domain; a secret address is no protection.
 ///
+/// With rdma_service::datagram (UD) it has no connection: it is in RTS from the beginning and after each reset(),
+/// kernels name the peer of each message (weftio/device/rdma_datagram.h), and peers need address() to reach it. Only
+/// `entries`, the receive options, `path_mtu`, `first_psn`, `domain` and `queue_key` of the options matter then.
+///
 /// - Ownership: move-only; keeps its port and its device alive. The destructor flushes entries that have not been
 ///   executed, and blocks for up to one iteration of the engine. The peer is not notified: its requests fail after its
 ///   retries.
@@ -238,7 +265,7 @@ class rdma_queue {
     /// also after the queue has been moved.
     const rdma_receives& receives() const noexcept;
 
-    /// The argument for the peer's connect(). Each reset() changes it.
+    /// The argument for the peer's connect(); with datagrams, for rdma_device::datagram_peer(). Each reset() changes it.
     rdma_address address() const noexcept;
     /// Connects to the queue pair of `peer`, which must connect to this one too, before or after. Entries and receives
     /// that were committed earlier are executed from now on. An entry fails after its retries, by default after half a
@@ -246,11 +273,17 @@ class rdma_queue {
     ///
     /// Blocks for up to one iteration of the engine. If the address has no MAC, blocks until the peer has answered ARP
     /// or ND, at most 3 s with three requests; on a port in inline mode, this call runs the engine meanwhile.
-    /// @throws weftio::error errc::invalid_argument the queue is connected already; `peer` is no address, or one of
+    /// @throws weftio::error errc::invalid_argument the service is datagram; the queue is connected already; `peer` is no
+    ///         address, or one of
     ///         another version; its IP version or its service differs from that of this queue; the agreed path MTU no
     ///         longer fits the port's MTU; errc::timed_out no host has answered for the peer's MAC; errc::closed the
     ///         port's device has been removed
     void connect(const rdma_address& peer);
+
+    /// Datagrams: as queue_pair::attach() and queue_pair::detach(). A reset() ends it, too.
+    /// @throws weftio::error as these
+    void attach(const std::string& group);
+    void detach(const std::string& group);
 
     /// State of the queue pair: INIT after construction (receives may be posted, nothing is received), RTS after
     /// connect(), ERR after a failure or a stop, until reset(). Blocks for up to one iteration of the engine.

@@ -138,9 +138,43 @@ void pair_attributes::modify(nic::rdma_queue& queue, rdma_state to, const queue_
     present_ = next;
 }
 
+net::roce_gid pair_attributes::group_of(const nic::rdma_queue& queue, const std::string& text) const
+{
+    const auto group = address_of_group(text);
+    if (!group)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: {}: \"{}\" is not the address of a multicast group; write an IPv4 address from "
+                        "224.0.0.0 on, or an IPv6 address that begins with ff",
+                        name_of(queue), text));
+    if (service_ != rdma_service::datagram)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: {}: its service has no multicast groups; set rdma_service::datagram", name_of(queue)));
+    return *group;
+}
+
+void pair_attributes::detach(nic::rdma_queue& queue, const std::string& group) const
+{
+    if (!queue.detach(group_of(queue, group)))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: it is not attached to the group {}", name_of(queue), group));
+}
+
+void pair_attributes::begin_datagrams(nic::rdma_queue& queue)
+{
+    for (const rdma_state next : {rdma_state::init, rdma_state::ready_to_receive, rdma_state::ready_to_send})
+        if (next != rdma_state::init || queue.state().state == rdma_state::reset)
+            queue.modify(next, present_);
+}
+
 void pair_attributes::connect(nic::rdma_queue& queue, const rdma_address& peer)
 {
-    require_connected_service(name_of(queue), service_);
+    if (service_ == rdma_service::datagram)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: it is datagram (UD), which has no connection; entries name their peers "
+                                "(rdma_device::datagram_peer)",
+                                name_of(queue)));
     const rdma_peer theirs = peer.peer();
     const rdma_state now = queue.state().state;
     if (now != rdma_state::reset && now != rdma_state::init)
@@ -170,14 +204,14 @@ void pair_attributes::connect(nic::rdma_queue& queue, const rdma_address& peer)
 
 rdma_address pair_attributes::address(std::uint32_t number, std::uint32_t send_psn) const
 {
-    require_connected_service(kind_, service_);
     return to_address({.address = at_.gids.front().text,
                        .queue = number,
                        .first_psn = send_psn,
                        .service = service_,
                        .path_mtu = first_.path_mtu,
                        .most_reads = first_.most_reads,
-                       .mac = at_.own().mac});
+                       .mac = at_.own().mac,
+                       .queue_key = present_.queue_key});
 }
 
 } // namespace weftio::rdma

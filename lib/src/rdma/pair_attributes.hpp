@@ -47,6 +47,11 @@ class pair_attributes {
     void modify(nic::rdma_queue& queue, rdma_state to, const queue_pair_attributes& given);
     /// From RESET or INIT to RTS. See rdma_queue::connect().
     void connect(nic::rdma_queue& queue, const rdma_address& peer);
+    /// UD: from RESET or INIT to RTS. Any thread.
+    void begin_datagrams(nic::rdma_queue& queue);
+    /// See queue_pair::attach() and detach().
+    void attach(nic::rdma_queue& queue, const std::string& group) const { queue.attach(group_of(queue, group)); }
+    void detach(nic::rdma_queue& queue, const std::string& group) const;
     /// What the peer needs to connect. @param number  of the queue pair
     rdma_address address(std::uint32_t number, std::uint32_t send_psn) const;
 
@@ -58,6 +63,7 @@ class pair_attributes {
     void require_path_mtu(const std::string& who, std::uint32_t path_mtu) const;
     void set_path(const std::string& who, const queue_pair_attributes& given, net::roce_path& path) const;
     std::string name_of(const nic::rdma_queue& queue) const;
+    net::roce_gid group_of(const nic::rdma_queue& queue, const std::string& text) const;
 
     const char* const kind_;
     const local_addresses& at_;

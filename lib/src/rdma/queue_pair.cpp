@@ -89,22 +89,6 @@ struct queue_pair::members final : queues::reported_queue {
     nic::send_queue& reports() noexcept override { return *queue; }
     /// The NIC stops using all memory of the queue pair. Reports that it has made before can still be read.
     void leave() noexcept { queue->modify(rdma_state::reset, attributes.first()); }
-    /// The address of a multicast group. @throws weftio::error errc::invalid_argument
-    net::roce_gid group_of(const std::string& text) const
-    {
-        const auto group = rdma::address_of_group(text);
-        if (!group)
-            throw error(errc::invalid_argument,
-                        fmt::format("weftio: queue_pair {}: \"{}\" is not the address of a multicast group; write an "
-                                    "IPv4 address from 224.0.0.0 on, or an IPv6 address that begins with ff",
-                                    queue->number(), text));
-        if (options.service != rdma_service::datagram)
-            throw error(errc::invalid_argument,
-                        fmt::format("weftio: queue_pair {}: its service has no multicast groups; set "
-                                    "rdma_service::datagram",
-                                    queue->number()));
-        return *group;
-    }
 
     const std::shared_ptr<const rdma_device::state> at;
     const device where;
@@ -177,14 +161,12 @@ void queue_pair::connect(const rdma_address& peer)
 
 void queue_pair::attach(const std::string& group)
 {
-    state_->queue->attach(state_->group_of(group));
+    state_->attributes.attach(*state_->queue, group);
 }
 
 void queue_pair::detach(const std::string& group)
 {
-    if (!state_->queue->detach(state_->group_of(group)))
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: it is not attached to the group {}", number(), group));
+    state_->attributes.detach(*state_->queue, group);
 }
 
 rdma_state queue_pair::state() const

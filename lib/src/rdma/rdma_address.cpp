@@ -17,13 +17,14 @@ namespace {
 
 constexpr rdma::blob_kind address_blob{"WFQP", "rdma_address", "rdma_queue::address()", rdma_address::size_bytes};
 constexpr std::size_t service_at = rdma::blob_body, reads_at = 7, gid_at = 8, mac_at = 24, queue_at = 32, psn_at = 36,
-                      mtu_at = 40;
+                      mtu_at = 40, key_at = 44;
 
 /// Checks fields of an address whose checksum is right: wrong values mean that another library version wrote it.
 void require_known(const rdma_peer& peer)
 {
     if (net::opcodes_of(peer.service) == net::roce_service::none || !net::is_path_mtu(peer.path_mtu) ||
-        peer.most_reads == 0 || peer.queue > net::psn_mask || peer.first_psn > net::psn_mask)
+        peer.most_reads == 0 || (peer.queue_key & WEFTIO_QUEUE_KEY_OWN) != 0 || peer.queue > net::psn_mask ||
+        peer.first_psn > net::psn_mask)
         throw error(
             errc::invalid_argument,
             fmt::format(
@@ -38,7 +39,8 @@ void require_peer(const rdma_peer& peer)
     rdma::require_range("rdma_peer", "queue", peer.queue, first_of_connections, net::psn_mask);
     rdma::require_range("rdma_peer", "first_psn", peer.first_psn, 0, net::psn_mask);
     rdma::require_range("rdma_peer", "most_reads", peer.most_reads, 1, 255);
-    rdma::require_connected_service("rdma_peer", peer.service);
+    rdma::require_service("rdma_peer", peer.service);
+    rdma::require_queue_key("rdma_peer", peer.queue_key);
     if (!net::is_path_mtu(peer.path_mtu))
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_peer: path_mtu is {}; set 256, 512, 1024, 2048 or 4096", peer.path_mtu));
@@ -73,7 +75,8 @@ rdma_peer rdma_address::peer() const
                    .first_psn = word(psn_at),
                    .service = static_cast<rdma_service>(bytes[service_at]),
                    .path_mtu = word(mtu_at),
-                   .most_reads = bytes[reads_at]};
+                   .most_reads = bytes[reads_at],
+                   .queue_key = word(key_at)};
     if (mac != decltype(mac){})
         peer.mac = mac;
     require_known(peer);
@@ -102,23 +105,21 @@ rdma_address rdma_address::of_bytes(std::span<const std::uint8_t> bytes)
 
 namespace rdma {
 
-void require_connected_service(std::string_view who, rdma_service service)
-{
-    require_service(who, service);
-    if (service == rdma_service::datagram)
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: {}: service is datagram (UD), which has no connection; use a queue_pair, whose "
-                        "entries name their peers",
-                        who));
-}
-
 void require_service(std::string_view who, rdma_service service)
 {
     if (net::opcodes_of(service) == net::roce_service::none)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: service is {}; set rdma_service::reliable or unreliable", who,
+                    fmt::format("weftio: {}: service is {}; set rdma_service::reliable, unreliable or datagram", who,
                                 static_cast<unsigned>(service)));
+}
+
+void require_queue_key(std::string_view who, std::uint32_t key)
+{
+    if ((key & WEFTIO_QUEUE_KEY_OWN) != 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: queue_key is {:#x}, whose highest bit is set; leave that to privileged "
+                                "queue pairs, and set 0 to 0x7fffffff",
+                                who, key));
 }
 
 void refuse_rights(std::string_view who, access rights)
@@ -142,6 +143,7 @@ rdma_address to_address(const rdma_peer& peer)
     put_be(to + queue_at, peer.queue, 4);
     put_be(to + psn_at, peer.first_psn, 4);
     put_be(to + mtu_at, peer.path_mtu, 4);
+    put_be(to + key_at, peer.queue_key, 4);
     seal(address_blob, address.bytes);
     return address;
 }

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "net/neighbor_messages.hpp"
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
+#include "rdma/pair_attributes.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -133,6 +137,28 @@ std::vector<std::string> rdma_device::gids() const
     for (const state::gid& each : state_->gids)
         all.push_back(each.text);
     return all;
+}
+
+weftio_dev_datagram_peer rdma_device::datagram_peer(const rdma_peer& peer, datagram_path path) const
+{
+    const auto group = rdma::address_of_group(peer.address), host = rdma::address_of_host(peer.address);
+    if (peer.service != rdma_service::datagram)
+        throw error(errc::invalid_argument,
+                    "weftio: rdma_device: a peer of datagrams has rdma_peer::service datagram, this one has another");
+    rdma::require_queue_key("rdma_peer", peer.queue_key);
+    rdma::require_range("rdma_peer", "queue", peer.queue, group ? rdma_peer::group_queue : 1, net::psn_mask);
+    rdma::require_range("datagram_path", "hop_limit", path.hop_limit, 1, 255);
+    const auto mac = peer.mac && host ? *peer.mac : mac_of(peer.address, path.gid_index);
+    state::require_same_kind("rdma_device", state_->at("rdma_device", path.gid_index), group ? *group : *host);
+    weftio_wqe_datagram_segment segment{};
+    segment.queue_key_be = weftio_swap32(peer.queue_key);
+    segment.queue_be = weftio_swap32(WEFTIO_DATAGRAM_EXTENDED | peer.queue);
+    segment.traffic_class = path.traffic_class;
+    segment.hop_limit = path.hop_limit;
+    segment.gid_flow_be = weftio_swap32(std::uint32_t{path.gid_index} << 20);
+    std::copy(mac.begin(), mac.end(), segment.mac);
+    std::copy_n((group ? *group : *host).begin(), sizeof segment.gid, segment.gid);
+    return std::bit_cast<weftio_dev_datagram_peer>(segment);
 }
 
 std::array<std::uint8_t, 6> rdma_device::mac_of(const std::string& peer, unsigned gid_index) const

@@ -17,8 +17,8 @@ inline constexpr std::uint32_t most_reads_in_flight = 16; ///< limit of READs an
 [[noreturn]] void refuse_rights(std::string_view who, access rights);
 /// @throws weftio::error errc::invalid_argument rdma_service does not have this value. @param who  for the error text
 void require_service(std::string_view who, rdma_service service);
-/// The same, or the service has no connection.
-void require_connected_service(std::string_view who, rdma_service service);
+/// @throws weftio::error errc::invalid_argument a program may not set this Q_Key. @param who  for the error text
+void require_queue_key(std::string_view who, std::uint32_t key);
 /// The address of a queue pair, without checks.
 rdma_address to_address(const rdma_peer& peer);
 

@@ -29,7 +29,7 @@ void require_rings(const rdma_queue_options& options)
 rdma::pair_attributes attributes_of(const rdma::local_addresses& at, const rdma_queue_options& options)
 {
     require_rings(options);
-    rdma::require_connected_service("rdma_queue", options.service);
+    rdma::require_queue_key("rdma_queue", options.queue_key);
     rdma::pair_attributes made("rdma_queue", at, options.service);
     if ((options.rights & net::remote_rights) != options.rights)
         rdma::refuse_rights("rdma_queue", options.rights);
@@ -37,6 +37,7 @@ rdma::pair_attributes attributes_of(const rdma::local_addresses& at, const rdma_
     rdma::require_range("rdma_queue", "hop_limit", options.hop_limit, 1, 255);
     rdma::require_range("rdma_queue", "first_psn", options.first_psn.value_or(0), 0, net::psn_mask);
     made.begin_with({.rights = options.rights,
+                     .queue_key = options.queue_key,
                      .path_mtu = options.path_mtu == 0 ? std::nullopt : std::optional(options.path_mtu),
                      .send_psn = options.first_psn,
                      .most_reads = options.most_reads,
@@ -93,6 +94,8 @@ rdma_queue::members::members(std::shared_ptr<const rdma_device::state> port, con
 {
     if (place.receives)
         place.receives->add(queue.share());
+    if (options.service == rdma_service::datagram)
+        attributes.begin_datagrams(*queue);
 }
 
 std::shared_ptr<rdma::pair_life> rdma_queue::members::make_life() const
@@ -148,6 +151,16 @@ void rdma_queue::connect(const rdma_address& peer)
     state_->attributes.connect(*state_->queue, peer);
 }
 
+void rdma_queue::attach(const std::string& group)
+{
+    state_->attributes.attach(*state_->queue, group);
+}
+
+void rdma_queue::detach(const std::string& group)
+{
+    state_->attributes.detach(*state_->queue, group);
+}
+
 rdma_state rdma_queue::state() const
 {
     return state_->queue->state().state;
@@ -190,6 +203,8 @@ void rdma_queue::reset()
     state_->queue.reset(state_->make_life());
     state_->attributes.begin_again(psn);
     state_->own = own;
+    if (state_->options.service == rdma_service::datagram)
+        state_->attributes.begin_datagrams(*state_->queue);
 }
 
 std::shared_ptr<devices::lifeline> detail::internals::line(const rdma_queue& queue) noexcept

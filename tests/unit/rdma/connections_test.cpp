@@ -238,6 +238,23 @@ TEST_F(RdmaConnections, ReceiveInPieces)
     EXPECT_EQ(std::memcmp(slot(2).address, sent + 30, 30), 0);
 }
 
+/// A weak commit publishes no receive whose entry is still another one's.
+TEST_F(RdmaConnections, RefuseMoreWeakReceivesThanAreFree)
+{
+    std::uint32_t position = 0, mask = 0;
+    weftio_dev_rdma_recv_get_info(receives(0), &position, &mask);
+    for (std::uint32_t each = 0; each != connections_cases::depth - 1; ++each)
+        ASSERT_EQ(weftio_dev_rdma_recv_post_weak(receives(0), slot(each), 0, piece, position + each), WEFTIO_DEV_OK);
+    EXPECT_EQ(weftio_dev_rdma_recv_commit_weak(receives(0), connections_cases::depth), WEFTIO_DEV_INVALID_ARGUMENT);
+    ASSERT_EQ(weftio_dev_rdma_recv_commit_weak(receives(0), connections_cases::depth - 1), WEFTIO_DEV_OK);
+    EXPECT_EQ(weftio_dev_rdma_recv_commit_weak(receives(0), 1), WEFTIO_DEV_INVALID_ARGUMENT);
+    send(0, 8, 1);
+    receive();
+    ASSERT_EQ(weftio_dev_rdma_recv_post_weak(receives(0), slot(0), 0, piece, position + mask), WEFTIO_DEV_OK);
+    EXPECT_EQ(weftio_dev_rdma_recv_commit_weak(receives(0), 1), WEFTIO_DEV_OK);
+    EXPECT_EQ(waiting(), connections_cases::depth - 1);
+}
+
 /// The first message finds no receive, and is not repeated.
 TEST_F(RdmaConnections, OfUcLoseMessagesWithoutAReceive)
 {

@@ -378,8 +378,7 @@ TEST(RdmaQueueOptions, ThatNoQueueHasAreRefusedWithTheirValue)
     EXPECT_THAT(refused({.min_rnr_timer = 32}), HasSubstr("min_rnr_timer is 32"));
     EXPECT_THAT(refused({.hop_limit = 0}), HasSubstr("hop_limit is 0"));
     EXPECT_THAT(refused({.service = static_cast<rdma_service>(3)}), HasSubstr("service is 3"));
-    EXPECT_THAT(refused({.service = rdma_service::datagram}),
-                HasSubstr("service is datagram (UD), which has no connection; use a queue_pair"));
+    EXPECT_THAT(refused({.queue_key = 0xf0000000}), HasSubstr("queue_key is 0xf0000000, whose highest bit is set"));
 }
 
 TEST(RdmaQueueOptions, ThatDifferAtBothEndsAreRefusedWhenTheyConnect)

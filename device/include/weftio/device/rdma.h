@@ -68,7 +68,10 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_positions(struct weftio_dev_rdma_request re
     return (request.segments + WEFTIO_WQE_BLOCK_SEGMENTS - 1) / WEFTIO_WQE_BLOCK_SEGMENTS;
 }
 
-/** Writes the entry of a request at `index`, control segment last: one block, or those of a bind or invalidation. */
+/**
+ * Writes the entry of a request at `index`, control segment last: one block, or those of a bind or invalidation, or the
+ * two of a datagram with bytes.
+ */
 WEFTIO_FN void weftio_dev_write_rdma(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
                                      struct weftio_dev_rdma_request request, weftio_u32 flags)
 {
@@ -81,6 +84,11 @@ WEFTIO_FN void weftio_dev_write_rdma(const WEFTIO_GLOBAL struct weftio_dev_send_
     for (weftio_u32 word = 0; word < 12; word += 4)
         weftio_store_x4(block + 4 + word, request.body[word], request.body[word + 1], request.body[word + 2],
                         request.body[word + 3]);
+    if (request.segments >
+        WEFTIO_WQE_BLOCK_SEGMENTS) { /* weftio_dev_rdma_entry_before() relies on the second segment */
+        weftio_dev_send_segment(ring, index, 4, request.body[12], request.body[13], request.body[14], request.body[15]);
+        weftio_dev_send_segment(ring, index, 5, 0, 0, 0, 0);
+    }
     weftio_dev_write_control_modes(block, index, request.opcode, ring->queue << 8 | request.segments,
                                    weftio_dev_rdma_modes(flags), request.immediate_be);
 }
@@ -326,8 +334,8 @@ WEFTIO_FN void weftio_dev_rdma_push(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma)
 
 /**
  * Whether the entry at `position` is done: as weftio_dev_send_queue_poll_completion. On a reliable connection (RC) it
- * is when the peer has acknowledged it, and bytes that it reads are in the buffer. On an unreliable one (UC) it is when
- * it has been sent.
+ * is when the peer has acknowledged it, and bytes that it reads are in the buffer. On an unreliable one (UC), and
+ * for datagrams (UD), it is when it has been sent.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_poll_completion(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u32 position,
                                                      weftio_u64 *completed_ns)
@@ -336,8 +344,8 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_poll_completion(WEFTIO_GLOBAL struct weftio
 }
 
 /**
- * Waits until the entry at `position` is done: as weftio_dev_send_queue_wait_completed. A bind or an invalidation is
- * named by its first position, which the functions that enqueue return.
+ * Waits until the entry at `position` is done: as weftio_dev_send_queue_wait_completed. An entry of several
+ * positions is named by its first one, which the functions that enqueue return.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_wait(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u32 position,
                                           weftio_u64 timeout_ns)
@@ -345,20 +353,33 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_wait(WEFTIO_GLOBAL struct weftio_dev_rdma *
     return weftio_dev_send_queue_wait_completed(&rdma->queue, position, timeout_ns);
 }
 
-/** Position of the entry that ends before `end`: a bind or an invalidation began two positions or one earlier. */
+/**
+ * Whether the block at `at` begins an entry of so many blocks, of more than one. No second or third block of an entry
+ * looks like it: the words that are compared beside the control segment are 0 there.
+ */
+WEFTIO_FN weftio_u32 weftio_dev_rdma_begins_at(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 at,
+                                               weftio_u32 blocks)
+{
+    const WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, at);
+    const weftio_u32 first = weftio_swap32(weftio_load_relaxed_u32(block));
+    const weftio_u32 segments = weftio_swap32(weftio_load_relaxed_u32(block + 1)) ^ ring->queue << 8;
+
+    if (first >> 8 != (at & 0xffffu))
+        return 0;
+    if ((first & 0xffu) == WEFTIO_OPCODE_UMR)
+        return segments == blocks * WEFTIO_WQE_BLOCK_SEGMENTS &&
+               (weftio_load_relaxed_u32(block + 4) & WEFTIO_UMR_INLINE);
+    return ((first & 0xffu) == WEFTIO_OPCODE_SEND || (first & 0xffu) == WEFTIO_OPCODE_SEND_IMMEDIATE) &&
+           segments == WEFTIO_WQE_BLOCK_SEGMENTS + 1 && blocks == 2 &&
+           (weftio_swap32(weftio_load_relaxed_u32(block + 6)) & WEFTIO_DATAGRAM_EXTENDED);
+}
+
+/** Position of the entry that ends before `end`: one of several blocks began two positions or one earlier. */
 WEFTIO_FN weftio_u32 weftio_dev_rdma_entry_before(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 end)
 {
-    for (weftio_u32 positions = 3; positions > 1; --positions) {
-        const weftio_u32 at = end - positions;
-        const WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, at);
-        const weftio_u32 segments = positions * WEFTIO_WQE_BLOCK_SEGMENTS;
-
-        /* The fifth word is 0 in the second and third block of a bind, which hold what the caller has chosen. */
-        if (weftio_load_relaxed_u32(block) == weftio_swap32((at & 0xffffu) << 8 | WEFTIO_OPCODE_UMR) &&
-            weftio_load_relaxed_u32(block + 1) == weftio_swap32(ring->queue << 8 | segments) &&
-            (weftio_load_relaxed_u32(block + 4) & WEFTIO_UMR_INLINE))
-            return at;
-    }
+    for (weftio_u32 blocks = 3; blocks > 1; --blocks)
+        if (weftio_dev_rdma_begins_at(ring, end - blocks, blocks))
+            return end - blocks;
     return end - 1;
 }
 
@@ -377,8 +398,9 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_commit_wait(WEFTIO_GLOBAL struct weftio_dev
 }
 
 /**
- * Waits until at least `count` positions are free: as weftio_dev_send_queue_wait_room. The last positions of a bind or
- * an invalidation become free with the completion of a later entry: `count` is at most the depth less 2 behind one.
+ * Waits until at least `count` positions are free: as weftio_dev_send_queue_wait_room. The last positions of an
+ * entry of several become free with the completion of a later entry: `count` is at most the depth less 2 behind a bind,
+ * less 1 behind an invalidation or a datagram.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_wait_room(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u32 count,
                                                weftio_u64 timeout_ns)

@@ -6,6 +6,7 @@
 #include "weftio/device/eth_txq.h" // so that an edit of a header rebuilds this file
 #include "weftio/device/file.h"
 #include "weftio/device/rdma_connections.h"
+#include "weftio/device/rdma_datagram.h"
 #include "weftio/device/semaphore.h"
 
 /// The headers of the device library in dependency order. A new header of device/include/weftio/device that kernels may
@@ -31,6 +32,7 @@
     HEADER(rdma_receive, "weftio/device/rdma/receive.h")                                                               \
     HEADER(rdma, "weftio/device/rdma.h")                                                                               \
     HEADER(rdma_connections, "weftio/device/rdma_connections.h")                                                       \
+    HEADER(rdma_datagram, "weftio/device/rdma_datagram.h")                                                             \
     HEADER(completion_queue, "weftio/device/completion_queue.h")                                                       \
     HEADER(semaphore, "weftio/device/semaphore.h")
 

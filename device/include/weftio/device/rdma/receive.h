@@ -54,7 +54,9 @@ struct weftio_dev_rdma_message {
     weftio_u32 reason;    /**< the NIC's own reason, for weftio::explain() at the host; else 0 */
     /** First piece of the receive, as it was posted: a SEND lies there. Of 0 bytes if the receive had none. */
     struct weftio_dev_buf buffer;
-    weftio_u32 connection; /**< index of the connection, in a ring that several share; else 0 */
+    weftio_u32 connection;   /**< index of the connection, in a ring that several share; else 0 */
+    weftio_u32 source_queue; /**< datagrams: number of the sender's queue pair; else 0 */
+    weftio_u32 is_ipv4;      /**< datagrams: 1: the IP header in the first 40 bytes is that of IPv4; else 0 */
 };
 
 /** Whether `recv` is a receive ring: as weftio_dev_is_handle. */
@@ -225,10 +227,13 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_commit(WEFTIO_GLOBAL struct weftio_dev
     return weftio_dev_rdma_recv_committed(recv, weftio_dev_send_queue_commit_strong(&recv->queue));
 }
 
-/** Same for the next `count` weak receives: as weftio_dev_send_queue_commit_weak. */
+/**
+ * Same for the next `count` weak receives: as weftio_dev_send_queue_commit_weak; in a shared ring also
+ * WEFTIO_DEV_INVALID_ARGUMENT if fewer positions than `count` are free.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_commit_weak(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv, weftio_u32 count)
 {
-    if (!weftio_dev_is_rdma_recv(recv))
+    if (!weftio_dev_is_rdma_recv(recv) || (recv->entries && count > weftio_dev_send_room(&recv->queue.ring, count)))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     return weftio_dev_rdma_recv_committed(recv, weftio_dev_send_queue_commit_weak(&recv->queue, count));
 }
@@ -402,5 +407,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_message(const WEFTIO_GLOBAL struct wef
     message->reason = failed ? (weftio_u32)(time >> 8) & 0xffu : 0;
     message->buffer = weftio_dev_rdma_recv_buffer(recv, weftio_cqe_wqe_counter(publication) & recv->queue.ring.mask);
     message->connection = weftio_swap32(cqe->user_index_be) & 0xffffffu;
+    message->source_queue = failed ? 0 : weftio_swap32(cqe->flags_rqpn_be) & 0xffffffu;
+    message->is_ipv4 = !failed && weftio_swap32(cqe->flags_rqpn_be) >> 24 == WEFTIO_CQE_DATAGRAM_IPV4 >> 24;
     return failed ? WEFTIO_DEV_QUEUE_ERROR : WEFTIO_DEV_OK;
 }

@@ -1,8 +1,8 @@
 /**
  * Requests: what an entry of an RDMA queue asks the NIC for, before it has a position in the ring.
  *
- * Every request takes one position, but a bind of a memory window takes three and an invalidation two. The functions
- * that make requests never block, touch no queue, and may be called by any lane. They return no error: a request that
+ * Every request takes one position, but a bind of a memory window takes three, an invalidation two, and a datagram two
+ * if it has bytes. The functions that make requests never block, touch no queue, and may be called by any lane. They return no error: a request that
  * reaches beyond its memory, or has too many bytes, has 0 segments, and enqueuing it returns
  * WEFTIO_DEV_INVALID_ARGUMENT. Offsets and sizes are in bytes. Segments are those of docs/formats.md, section
  * "Entries".
@@ -43,7 +43,7 @@ struct weftio_dev_rdma_request {
     weftio_u32 opcode;
     weftio_u32 segments;     /**< of the entry, control segment included; 0: the request is refused */
     weftio_u32 immediate_be; /**< the immediate, or the key to invalidate */
-    weftio_u32 body[12];     /**< the segments after the control segment */
+    weftio_u32 body[16];     /**< the segments after the control segment */
 };
 
 /** The most bytes of one message. */
@@ -55,7 +55,7 @@ struct weftio_dev_rdma_request {
 /** A request that names no memory yet. */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_begin(weftio_u32 opcode, weftio_u32 immediate)
 {
-    struct weftio_dev_rdma_request request = {0, 1, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
+    struct weftio_dev_rdma_request request = {0, 1, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
 
     request.opcode = opcode;
     request.immediate_be = weftio_swap32(immediate);
