@@ -33,7 +33,8 @@ std::uint32_t key_table::take_index(free_list& from, std::string_view who)
 {
     if (from.count > rest_ || (from.count != 0 && next_ == end_)) {
         --from.count;
-        return std::exchange(from.first, place(from.first << 8)->next_free);
+        const auto next = place(from.first << 8)->user_or_next.exchange(0, std::memory_order_relaxed);
+        return std::exchange(from.first, static_cast<std::uint32_t>(next));
     }
     if (next_ == end_)
         throw error(errc::out_of_memory,
@@ -46,8 +47,10 @@ std::uint32_t key_table::take_index(free_list& from, std::string_view who)
 
 void key_table::give_back(std::uint32_t index, free_list& to) noexcept
 {
-    place(index << 8)->next_free = none_;
-    (to.count == 0 ? to.first : place(to.last << 8)->next_free) = index;
+    if (to.count == 0)
+        to.first = index;
+    else
+        place(to.last << 8)->user_or_next.store(index, std::memory_order_relaxed);
     to.last = index;
     ++to.count;
     --in_use_;

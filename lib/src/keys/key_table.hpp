@@ -220,17 +220,17 @@ class key_table {
         std::atomic<std::uint64_t> lends{0}; ///< those of them whose device reads the bytes itself
         std::atomic<std::uint32_t> key{none_};
         std::atomic<std::uint32_t> sequence{0}; ///< of the entry below; odd while it changes
-        std::uint32_t next_free = none_;        ///< index that was freed after this one
         std::atomic<std::uint8_t> variant{0}; ///< of the present or next key; changed under begin_change() or the mutex
         std::atomic<kind> what{kind::region};
         std::atomic<access> rights{access::none};
+        /// A region: windows that are bound to it. A window: key of its region.
+        std::atomic<std::uint32_t> windows_or_region{0};
         std::atomic<std::byte*> cpu{nullptr};
         std::atomic<const devices::device_backend*> device{nullptr};
         std::atomic<std::uint64_t> base{0}, to_device{0}, bytes{0};
         std::atomic<protection_domain> domain{}; ///< of a window: windows_, which no queue has
-        /// A region: windows that are bound to it. A window: key of its region.
-        std::atomic<std::uint32_t> windows_or_region{0};
-        std::atomic<std::uint64_t> user{0};             ///< window of type 2: the queue pair that bound it
+        /// Window of type 2: the queue pair that bound it. Of a free index: the one that was freed after it.
+        std::atomic<std::uint64_t> user_or_next{0};
         std::atomic<protection_domain> window_domain{}; ///< of the window
 
         void load(key_entry& out) const noexcept;
@@ -267,6 +267,8 @@ class key_table {
     void give_back(std::uint32_t index, free_list& to) noexcept;
     template <class Each>
     void for_each_window(Each&& each) const;
+
+    static_assert(sizeof(slot) == 96, "with its object at the host a window takes 128 bytes");
 
     /// A chunk never moves, so that readers need no lock.
     std::array<std::atomic<slot*>, all_indices / chunk_slots> chunks_{};

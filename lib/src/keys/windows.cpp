@@ -122,7 +122,7 @@ refusal key_table::bind_at(slot& window, const window_bind& what, const window_u
     part.domain = windows_;
     window.store(part);
     window.windows_or_region.store(what.region, std::memory_order_release);
-    window.user.store(what.type == window_type::type_2 ? by.number : 0, std::memory_order_release);
+    window.user_or_next.store(what.type == window_type::type_2 ? by.number : 0, std::memory_order_release);
     window.variant.store(what.variant, std::memory_order_release);
     // Release, pairs with the acquire in read(), as in add().
     window.key.store((what.window & ~0xffu) | what.variant, std::memory_order_release);
@@ -155,7 +155,7 @@ void key_table::free(slot& window) noexcept
     if (window.key.load(std::memory_order_relaxed) == none_)
         return;
     window.key.store(none_, std::memory_order_release);
-    window.user.store(0, std::memory_order_release);
+    window.user_or_next.store(0, std::memory_order_release);
     let_go(window.windows_or_region.exchange(none_, std::memory_order_release));
 }
 
@@ -173,7 +173,7 @@ refusal key_table::may_invalidate(std::uint32_t key, const window_user& by, unsi
         return refusal::window_free;
     if (present != key)
         return refusal::wrong_window_key;
-    return at->user.load(std::memory_order_relaxed) == by.number ? refusal::none : refusal::window_of_other_queue;
+    return at->user_or_next.load(std::memory_order_relaxed) == by.number ? refusal::none : refusal::window_of_other_queue;
 }
 
 refusal key_table::invalidate(std::uint32_t key, const window_user& by, unsigned nic) noexcept
@@ -205,7 +205,7 @@ refusal key_table::check_window(std::uint32_t key, unsigned nic, const window_us
         return refusal::window_as_lkey;
     if (at.window_domain.load(std::memory_order_relaxed) != by.domain)
         return refusal::other_domain;
-    if (what == kind::type_2 && at.user.load(std::memory_order_acquire) != by.number)
+    if (what == kind::type_2 && at.user_or_next.load(std::memory_order_acquire) != by.number)
         return refusal::window_of_other_queue;
     if (needed == access::remote_atomic && !gives(at.rights.load(std::memory_order_acquire), needed))
         return refusal::window_atomic;
@@ -240,7 +240,7 @@ window_view key_table::window(std::uint32_t key) const noexcept
                                                                                                : window_type::type_2,
                                .valid = valid,
                                .region = valid ? at.windows_or_region.load(std::memory_order_acquire) : none_,
-                               .user = at.user.load(std::memory_order_acquire),
+                               .user = at.user_or_next.load(std::memory_order_acquire),
                                .domain = at.window_domain.load(std::memory_order_acquire)};
         if ((generation & 1) == 0 && at.sequence.load(std::memory_order_relaxed) == generation)
             return seen;
