@@ -30,6 +30,16 @@ UCX_TLS=rc_x,ud_x,self WEFTIO_RUN_DOORBELL_BYTES=64 data "UCP by rc_x,ud_x, door
 UCX_TLS=rc_x,ud_x,self data "UCP by rc_x,ud_x, one frame in a hundred lost" "--loss 0.01,3" ./ucp
 UCX_TLS=rc_x,ud_x,self data "UCP by rc_x,ud_x, all packets to a file" "--dump $work/packets.pcapng" ./ucp
 
+# UCX patches mmap(), munmap() and others when it starts, in the libraries that are there then. weftio-run puts its own first.
+hooks=$(ldconfig -p | awk '$1 == "libucm.so.0" { print $NF; exit }')
+[ -n "$hooks" ] || hooks=libucm.so.0
+UCX_TLS=rc_x,ud_x,self LD_PRELOAD=$hooks data "UCP, libucm preloaded behind weftio-run's library" "" ./ucp
+for mode in bistro reloc; do
+    # shellcheck disable=SC2016
+    UCX_TLS=rc_x,ud_x,self UCX_MEM_MMAP_HOOK_MODE=$mode data "UCP, libucm preloaded before it, patched by $mode" "" \
+        env hooks="$hooks" bash -c 'LD_PRELOAD=$hooks:$LD_PRELOAD exec ./ucp'
+done
+
 # Shows which lanes UCX has chosen.
 UCX_TLS=rc,self UCX_LOG_LEVEL=info bounded "$run" --wire $wire -- ./ucp >out 2>&1
 check_has "UCX prefers rc_mlx5" "rc_mlx5/mlx5_0:1" "$(cat out)"
