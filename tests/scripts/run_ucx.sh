@@ -30,6 +30,16 @@ UCX_TLS=rc_x,ud_x,self WEFTIO_RUN_DOORBELL_BYTES=64 data "UCP by rc_x,ud_x, door
 UCX_TLS=rc_x,ud_x,self data "UCP by rc_x,ud_x, one frame in a hundred lost" "--loss 0.01,3" ./ucp
 UCX_TLS=rc_x,ud_x,self data "UCP by rc_x,ud_x, all packets to a file" "--dump $work/packets.pcapng" ./ucp
 
+# UCX patches mmap(), munmap() and others when it starts, in the libraries that are there then. weftio-run puts its own first.
+hooks=$(ldconfig -p | awk '$1 == "libucm.so.0" { print $NF; exit }')
+[ -n "$hooks" ] || hooks=libucm.so.0
+UCX_TLS=rc_x,ud_x,self LD_PRELOAD=$hooks data "UCP, libucm preloaded behind weftio-run's library" "" ./ucp
+for mode in bistro reloc; do
+    # shellcheck disable=SC2016
+    UCX_TLS=rc_x,ud_x,self UCX_MEM_MMAP_HOOK_MODE=$mode data "UCP, libucm preloaded before it, patched by $mode" "" \
+        env hooks="$hooks" bash -c 'LD_PRELOAD=$hooks:$LD_PRELOAD exec ./ucp'
+done
+
 # Shows which lanes UCX has chosen.
 UCX_TLS=rc,self UCX_LOG_LEVEL=info bounded "$run" --wire $wire -- ./ucp >out 2>&1
 check_has "UCX prefers rc_mlx5" "rc_mlx5/mlx5_0:1" "$(cat out)"
@@ -61,17 +71,19 @@ else
 fi
 
 if command -v io_demo >/dev/null; then
-    # What it listens for is by TCP; the data goes by RDMA.
+    # What it listens for is by TCP; the data goes by RDMA. A message that UCX 1.13 begins while its connection moves from TCP to RDMA
+    # is sent whole if TCP could do so. Between 236 bytes and 8 KiB rc_mlx5 cannot ("Invalid am_short length"), so there are none here.
     export UCX_TLS=rc,tcp,self UCX_SOCKADDR_TLS_PRIORITY=tcp
+    sizes="-r 128 -d 16384:262144"
     for api in "" -A; do
         port=$((port + 1))
         : >server
         # shellcheck disable=SC2086
-        "$run" --wire $wire -- io_demo -q $api -d 4096:262144 -p $port >server 2>&1 &
+        "$run" --wire $wire -- io_demo -q $api $sizes -p $port >server 2>&1 &
         server=$!
         eventually_by $server grep -q "started listener" server
         # shellcheck disable=SC2086
-        bounded "$run" --wire $wire -- io_demo -q $api -d 4096:262144 -p $port -o read,write -i 100 -w 4 -c 2 127.0.0.1 >client 2>&1
+        bounded "$run" --wire $wire -- io_demo -q $api $sizes -p $port -o read,write -i 100 -w 4 -c 2 127.0.0.1 >client 2>&1
         check "io_demo -q${api:+ $api}: read and write, checked" "0 1" "$? $(grep -c "Client exit with status 'OK'" client)" || tail -20 client server
         kill -KILL $server
         wait $server 2>/dev/null

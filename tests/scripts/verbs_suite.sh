@@ -219,6 +219,49 @@ mpi() {
     done
 }
 
+# Two hosts, which are namespaces, each with two interfaces at one switch. A rank, or an end of ucx_perftest, has an interface of its own;
+# mpirun and its daemons, and what the ends tell each other, use the first interface of a host as Linux does.
+two_hosts() {
+    local hosts=(suite-$$-0 suite-$$-1) switch=suite-$$-switch host each test weftio made=yes
+    local tests=("ucx_perftest -t tag_lat" "ucx_perftest -t ucp_put_bw -s 65536") rows=("mpi.c openmpi, 2 ranks" "mpi.c openmpi, 4 ranks")
+    [[ $(printf '%s on two hosts\n' "${tests[@]}" "${rows[@]}") =~ $pattern ]] || return
+    { mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip netns add $switch; } 2>/dev/null || made=''
+    ip -n $switch link add switch up type bridge mcast_snooping 0 2>/dev/null || made=''
+    [ -n "$made" ] || { seconds=0; row "two" hosts "expected: no network namespaces here"; return; }
+    for host in 0 1; do
+        ip netns add ${hosts[host]} && ip -n ${hosts[host]} link set lo up
+        for each in 0 1; do
+            ip -n ${hosts[host]} link add h$each type veth peer name s$host$each netns $switch
+            ip -n $switch link set s$host$each master switch up
+            ip -n ${hosts[host]} link set h$each up
+        done
+        ip -n ${hosts[host]} address add 10.77.0.$((host + 1))/24 dev h0
+    done
+    cat >ends <<SHELL
+#!/bin/bash
+ip netns exec ${hosts[0]} "$run" --port iface:h0 --address 10.77.1.1 -- "\$@" &
+for _ in \$(seq 100); do ip netns exec ${hosts[0]} grep -q :4E20 /proc/net/tcp* && break; sleep 0.05; done
+ip netns exec ${hosts[1]} "$run" --port iface:h0 --address 10.77.1.2 -- "\$@" 10.77.0.1 && wait \$!
+SHELL
+    printf '#!/bin/sh\nshift\nexec ip netns exec %s sh -c "$*"\n' ${hosts[1]} >other_host
+    cat >rank <<SHELL
+#!/bin/sh
+exec "$run" --port iface:h\$OMPI_COMM_WORLD_LOCAL_RANK --address 10.77.1.\$((OMPI_COMM_WORLD_RANK + 1)) -- "\$@"
+SHELL
+    chmod +x ends other_host rank
+    weftio=(timeout -k 1 $limit env UCX_TLS=rc_x,ud_x,self)
+    for test in "${tests[@]}"; do
+        one "$test on two hosts" ./ends $test -n 2000 -p 20000
+    done
+    weftio=(ip netns exec ${hosts[0]} timeout -k 1 $limit)
+    [ -x mpi_openmpi ] || mpicc.openmpi -O1 -o mpi_openmpi "$here/mpi.c" 2>/dev/null || return
+    for each in 1 2; do
+        one "${rows[each - 1]} on two hosts" mpirun.openmpi --oversubscribe --mca plm_rsh_agent "$work/other_host" --mca oob_tcp_if_include h0 \
+            --host 10.77.0.1:$each,10.77.0.2:$each --mca pml ucx --mca osc ucx -x UCX_TLS=rc,self -n $((2 * each)) ./rank ./mpi_openmpi
+    done
+    for host in "${hosts[@]}" $switch; do ip netns delete $host; done
+}
+
 pyverbs() {
     local each tests=/usr/share/doc/rdma-core/tests python=/usr/bin/python3
     $python -c 'import pyverbs.device' 2>/dev/null || { seconds=0; row pyverbs - "expected: python3-pyverbs is not installed"; return; }
@@ -284,6 +327,7 @@ pairs
 one "run_perftest_loopback 0 0 ib_write_bw -F -n 200" bash "$(command -v run_perftest_loopback)" 0 0 ib_write_bw -F -n 200
 ucx
 mpi
+two_hosts
 pyverbs
 [ -f table ] || skip "nothing matches $pattern"
 echo
