@@ -4,9 +4,10 @@
 
 namespace weftio::test {
 
-window_world::window_world(ends_at where, unsigned seed)
-    : ends_(where), random_(seed), lent_(ends_.cpu.allocate(lent_bytes, memory_kind::cpu_device)),
-      lent_model_(lent_bytes), device_(lends_at(), {.address = "10.9.9.9", .application_turns = true})
+window_world::window_world(ends_at where, unsigned seed, const std::string& memory_of)
+    : ends_(where), owner_(device::open(memory_of)), random_(seed),
+      lent_(owner_.allocate(lent_bytes, memory_kind::cpu_device)), lent_model_(lent_bytes),
+      device_(lends_at(), {.address = "10.9.9.9", .application_turns = true})
 {
     for (std::uint8_t& each : lent_model_)
         each = static_cast<std::uint8_t>(random_() >> 8);
@@ -20,8 +21,8 @@ window_world::window_world(ends_at where, unsigned seed)
         made.lender_as.domain = number == 3 ? 1 : 0;
         made.strict = number != 1;
         const region_options options{.rights = all_rights, .domain = domains_[made.lender_as.domain]};
-        made.own.emplace(ends_.at(0), ends_.cpu, own_bytes, options);
-        made.inbox.emplace(lends_at(), ends_.cpu, inbox_bytes, options);
+        made.own.emplace(ends_.at(0), owner_, own_bytes, options);
+        made.inbox.emplace(lends_at(), owner_, inbox_bytes, options);
         made.own_model = made.own->copy();
         made.inbox_model = made.inbox->copy();
         make_pairs(number);

@@ -27,7 +27,8 @@ class window_world {
     static constexpr unsigned couples = 4, regions = 5, windows = 6, domains = 2;
     static constexpr std::uint32_t mtu = 256;
 
-    window_world(ends_at where, unsigned seed);
+    /// @param memory_of  "cpu" or "opencl": whose memory is lent and received into
+    window_world(ends_at where, unsigned seed, const std::string& memory_of);
 
     /// One random step; a failed expectation tells of the steps before.
     void step();
@@ -93,6 +94,7 @@ class window_world {
     port& lends_at() { return ends_.at(1); }
 
     two_ends ends_;
+    const device owner_; ///< of all memory that entries name
     std::minstd_rand random_;
     std::array<protection_domain, domains> domains_{protection_domain{}, protection_domain::make()};
     memory lent_;

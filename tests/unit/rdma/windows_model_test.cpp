@@ -23,7 +23,7 @@ void expect_all_outcomes(const window_world& world)
 
 } // namespace
 
-class RdmaWindowsModel : public testing::TestWithParam<ends_at> {
+class RdmaWindowsModel : public testing::TestWithParam<std::tuple<ends_at, const char*>> {
  protected:
     static unsigned of_environment(const char* name, unsigned otherwise)
     {
@@ -35,16 +35,23 @@ class RdmaWindowsModel : public testing::TestWithParam<ends_at> {
 TEST_P(RdmaWindowsModel, LetsPeersDoWhatKeysAllowAndNothingElse)
 {
     const unsigned seed = of_environment("WEFTIO_WINDOW_SEED", 1), steps = of_environment("WEFTIO_WINDOW_STEPS", 3000);
-    window_world world(GetParam(), seed);
+    window_world world(std::get<0>(GetParam()), seed, std::get<1>(GetParam()));
     for (unsigned step = 0; step != steps && !HasFailure(); ++step)
         world.step();
     EXPECT_FALSE(HasFailure()) << "WEFTIO_WINDOW_SEED=" << seed;
     expect_all_outcomes(world);
 }
 
+const auto name = [](const auto& of) { return name_of(std::get<0>(of.param)) + "_" + std::get<1>(of.param); };
+
 INSTANTIATE_TEST_SUITE_P(At, RdmaWindowsModel,
-                         testing::Values(ends_at(true), ends_at(false), ends_at(true, true), ends_at(true, false, 2),
-                                         ends_at(false, false, 2)),
-                         [](const auto& of) { return name_of(of.param); });
+                         testing::Combine(testing::Values(ends_at(true), ends_at(false), ends_at(true, true),
+                                                          ends_at(true, false, 2), ends_at(false, false, 2)),
+                                          testing::Values("cpu")),
+                         name);
+INSTANTIATE_TEST_SUITE_P(OfOpencl, RdmaWindowsModel,
+                         testing::Combine(testing::Values(ends_at(true), ends_at(false, false, 2)),
+                                          testing::Values("opencl")),
+                         name);
 
 } // namespace weftio::test
