@@ -1,4 +1,4 @@
-/* Two processes on one wire, one of which is killed; for tests/scripts/run_faults.sh. */
+/* Two processes on one wire, one of which is killed or stopped; for tests/scripts/run_faults.sh. */
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -113,6 +113,39 @@ static void target_dies(pid_t peer)
     end_end(&mine);
 }
 
+static void stop_it(pid_t peer)
+{
+    int status;
+    kill(peer, SIGSTOP);
+    NEED(waitpid(peer, &status, WUNTRACED) == peer && WIFSTOPPED(status));
+}
+
+/* A peer that is stopped for longer than all transmissions take: what was sent to it is late, and arrives. Stopped and
+   killed, it is dead. */
+static void target_stops(pid_t peer)
+{
+    struct end mine;
+    struct ibv_wc early;
+    make_end(&mine, 64, IBV_QPT_RC);
+    const struct name name = connect_to_peer(&mine);
+    CHECK("post", 0, write_to(&mine, &name));
+    CHECK("a write", IBV_WC_SUCCESS, next_completion(mine.cq).status);
+    stop_it(peer);
+    CHECK("post", 0, write_to(&mine, &name));
+    nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    const int none = ibv_poll_cq(mine.cq, 1, &early);
+    CHECK("completions of a write to a stopped peer", 0, none);
+    kill(peer, SIGCONT);
+    if (none == 0)
+        CHECK("a write to a stopped peer that goes on", IBV_WC_SUCCESS, next_completion(mine.cq).status);
+    stop_it(peer);
+    CHECK("post", 0, write_to(&mine, &name));
+    kill_it(peer);
+    CHECK("a write to a stopped peer that dies", none == 0 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR,
+          next_completion(mine.cq).status);
+    end_end(&mine);
+}
+
 /* A peer that writes dies: this end lives, with half a message. */
 static void source_dies(pid_t peer)
 {
@@ -133,6 +166,8 @@ int main(void)
     const int line_of_source = line;
     const pid_t another = start_peer(0);
     const int line_of_another = line;
+    const pid_t stopped = start_peer(0);
+    const int line_of_stopped = line;
     open_device();
     line = line_of_target;
     target_dies(target);
@@ -140,6 +175,8 @@ int main(void)
     source_dies(source);
     line = line_of_another;
     target_dies(another);
+    line = line_of_stopped;
+    target_stops(stopped);
     close_device();
     printf("%d checks failed\n", failed_checks);
     return failed_checks != 0;

@@ -52,6 +52,11 @@ bool port_queue::is_watched() const noexcept
     return dump != nullptr || (shared != nullptr && shared->is_lossy());
 }
 
+bool port_queue::is_under_way(const std::array<std::uint8_t, 6>& to, std::uint64_t& sent) const noexcept
+{
+    return shared != nullptr && shared->member().is_unread(to, sent);
+}
+
 std::uint16_t port_queue::take(rte_mbuf** packets, std::uint16_t most) const noexcept
 {
     const std::uint16_t taken = shared ? shared->take(packets, most) : rte_eth_rx_burst(port, queue, packets, most);

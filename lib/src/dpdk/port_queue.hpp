@@ -1,6 +1,7 @@
 // A queue of a DPDK port: the way out, and the way in.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 struct rte_mbuf;
@@ -26,6 +27,9 @@ struct port_queue {
     /// Passes frames from this port to itself: notes them in the dump, and loses what the wire loses. Returns how many
     /// arrive; they are at the front. Only the engine of the port queue calls it.
     std::uint16_t give_back(rte_mbuf** frames, std::uint16_t count) const noexcept;
+    /// Whether the other end of a wire in memory has yet to read frames to its MAC, see packet_sink::is_under_way().
+    /// Nobody knows that of another port: false. Only the engine of the port queue calls it.
+    bool is_under_way(const std::array<std::uint8_t, 6>& to, std::uint64_t& sent) const noexcept;
     /// Whether frames are dumped, or lost on purpose: then nothing may go past give(), take() and give_back().
     bool is_watched() const noexcept;
 

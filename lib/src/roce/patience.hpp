@@ -50,6 +50,8 @@ class patience {
         answer_by_ = overdue_at_ = 0;
     }
     bool timed_out(std::uint64_t now) const noexcept { return answer_by_ != 0 && now >= answer_by_; }
+    /// Waits for the answer once more, which is no retry.
+    void wait_again(std::uint64_t now) noexcept { answer_by_ = now + timeout_ns_; }
     /// Whether the answer is late although the timeout has not expired.
     bool is_overdue(std::uint64_t now) const noexcept { return overdue_at_ != 0 && now >= overdue_at_; }
     /// The answer is overdue, and one packet is repeated as a probe, which is no retry. First the last one that was

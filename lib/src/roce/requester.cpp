@@ -30,7 +30,7 @@ requester::requester(rdma_service service, const roce_connection& settings, send
 unsigned requester::send(packet_sink& sink, allowance most, std::uint64_t now)
 {
     const unsigned before = most.packets;
-    check_clock(now);
+    check_clock(now, &sink);
     while (const message* next = next_request(most, now)) {
         const std::uint32_t flying = in_flight();
         if (!may_send(flying))
@@ -44,16 +44,30 @@ unsigned requester::send(packet_sink& sink, allowance most, std::uint64_t now)
 
 /// RDMA step 3: repeats packets whose timeout has expired (IBTA 9.7.6.1.3), and earlier one packet, when an answer
 /// takes longer than answers of this peer do.
-void requester::check_clock(std::uint64_t now)
+void requester::check_clock(std::uint64_t now, packet_sink* sink)
 {
     if (failed_)
         return;
     if (patience_.timed_out(now)) {
+        if (sink != nullptr && is_late(*sink))
+            return patience_.wait_again(now);
         local_ack_timeout_err.add(1);
         repeat_or_give_up(refusal::no_answer, patience_.retry());
     } else if (patience_.is_overdue(now)) {
         patience_.probe() ? step_back() : go_back();
     }
+}
+
+/// Whether no answer can have come, because the peer has not read all that had been sent when the timeout first expired
+/// for the packet that is the oldest now. It has had no core, or was stopped: a retry would change nothing.
+bool requester::is_late(packet_sink& sink) noexcept
+{
+    if (std::exchange(late_psn_, acknowledged_) != acknowledged_)
+        late_until_ = 0;
+    const bool late = sink.is_under_way(late_until_);
+    if (!late)
+        late_until_ = 0;
+    return late;
 }
 
 const message* requester::next_request(allowance& most, std::uint64_t now)

@@ -60,7 +60,8 @@ class requester {
     // For an owner that has the peer execute requests without packets:
 
     /// Repeats packets whose answer is overdue. Call it before next_request(); send() does so itself.
-    void check_clock(std::uint64_t now_ns);
+    /// @param sink  where packets were sent; nullptr: none was, or the peer reads them at once
+    void check_clock(std::uint64_t now_ns, packet_sink* sink = nullptr);
     /// Executes local operations up to the next request. @return nullptr: there is none, or it must wait
     const message* next_request(allowance& most, std::uint64_t now_ns);
     /// The sequence number of the next packet.
@@ -107,6 +108,7 @@ class requester {
     void repeat_for_gap(std::uint32_t psn);
     void progressed(std::uint32_t packets, std::uint64_t now);
     void repeat_or_give_up(refusal reason_to_give_up, bool again);
+    bool is_late(packet_sink& sink) noexcept;
 
     bool is_done(const message& oldest) const noexcept;
     void retire();
@@ -138,7 +140,9 @@ class requester {
     std::uint32_t parts_end_;               ///< the PSN after the last READ in flight that was requested in parts
     unsigned without_request_ = 0;          ///< packets sent since the last one that asked for an ACK
     std::uint32_t gap_psn_ = 0;             ///< of the last answer that has shown a gap
-    const std::uint32_t read_part_;         ///< after a loss, a READ request ends at a multiple of so many packets
+    std::uint64_t late_until_ = 0;  ///< the packets that is_late() asks about; 0: those that it has not asked about yet
+    std::uint32_t late_psn_ = 0;    ///< acknowledged_ when is_late() was last called
+    const std::uint32_t read_part_; ///< after a loss, a READ request ends at a multiple of so many packets
     bool failed_ = false;
     bool held_ = false;
 };

@@ -75,6 +75,13 @@ class packet_sink {
     virtual bool send(const roce_headers& headers, std::span<const piece> payload) = 0;
     /// Whether the last send() has taken nothing because memory of the payload has gone.
     virtual bool payload_gone() const noexcept { return false; }
+    /// Whether the peer has yet to read packets that send() took, so that their answer is late and nothing is lost.
+    /// @param[in,out] sent  which packets; 0: all until now, and becomes what names them in the next call
+    virtual bool is_under_way(std::uint64_t& sent) noexcept
+    {
+        (void)sent;
+        return false; // most ways cannot tell
+    }
 
  protected:
     ~packet_sink() = default;

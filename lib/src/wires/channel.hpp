@@ -23,6 +23,8 @@ class channel_out {
     bool publish() noexcept;
     /// What the receiver has not consumed of what was published, in bytes. At most ring_bytes.
     std::uint64_t waiting() const noexcept;
+    /// The position behind what was published.
+    std::uint64_t published() const noexcept { return published_; }
     /// Where the receiver is.
     std::uint64_t consumed() const noexcept { return state_->consumed.load(std::memory_order_acquire); }
     std::byte* ring() const noexcept { return ring_; }

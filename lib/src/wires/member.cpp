@@ -69,10 +69,20 @@ member::outcome member::send(std::span<const std::uint8_t> frame) noexcept
     return outcome::dropped;
 }
 
+bool member::is_unread(const mac& to, std::uint64_t& sent) noexcept
+{
+    receiver* const at = find(to);
+    if (!at || !at->channel)
+        return false;
+    check_receivers();
+    if (sent == 0)
+        sent = at->channel.published();
+    return !at->dead && at->channel.consumed() < sent;
+}
+
 member::outcome member::send_to(unsigned slot, std::span<const std::uint8_t> frame) noexcept
 {
-    const std::uint32_t life = file_.shared().slots[slot].life.load(std::memory_order_acquire);
-    receiver* const to = std::ranges::equal(frame.first(6), mac_of(slot, life)) ? find(slot, life) : nullptr;
+    receiver* const to = find(frame.first<6>());
     if (to && put(slot, *to, frame))
         return outcome::sent;
     if (to && to->channel) {
@@ -93,6 +103,16 @@ member::outcome member::send_to_all(std::span<const std::uint8_t> frame) noexcep
             dropped_.add(1);
     }
     return outcome::sent;
+}
+
+/// The receiver that has the MAC; nullptr if nobody has it, or one that was killed.
+member::receiver* member::find(std::span<const std::uint8_t, 6> to) noexcept
+{
+    const unsigned slot = to[5];
+    if (slot >= most_members)
+        return nullptr;
+    const std::uint32_t life = file_.shared().slots[slot].life.load(std::memory_order_acquire);
+    return std::ranges::equal(to, mac_of(slot, life)) ? find(slot, life) : nullptr;
 }
 
 /// The receiver that has the slot; nullptr if nobody has it, or one that was killed.

@@ -49,6 +49,12 @@ class member {
     /// Makes what was sent visible.
     void publish() noexcept;
 
+    /// Whether the member with that MAC has yet to read frames that were sent to it. False if it was killed or has
+    /// left. Never blocks.
+    /// @param[in,out] sent  which frames, by a position of their channel; 0: all that are published, and becomes the
+    ///                      position behind them
+    bool is_unread(const mac& to, std::uint64_t& sent) noexcept;
+
     /// The next frame from any member; empty if there is none. It stays in the channel until release(). Never blocks.
     std::span<const std::uint8_t> front() noexcept;
     /// Takes that frame.
@@ -81,6 +87,7 @@ class member {
         std::uint64_t no_memory_until_ns = 0; ///< when a channel is tried again
     };
 
+    receiver* find(std::span<const std::uint8_t, 6> to) noexcept;
     receiver* find(unsigned slot, std::uint32_t life) noexcept;
     outcome send_to(unsigned slot, std::span<const std::uint8_t> frame) noexcept;
     outcome send_to_all(std::span<const std::uint8_t> frame) noexcept;

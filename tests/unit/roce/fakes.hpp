@@ -214,7 +214,14 @@ class fake_wire : public packet_sink {
         bytes frame(weftio::net::most_roce_headers_bytes + whole.size() + 8);
         frame.resize(build_whole_roce(frame, path, headers, whole));
         frames.push_back(std::move(frame));
+        ++put;
         return !frames.back().empty();
+    }
+    bool is_under_way(std::uint64_t& sent) noexcept override
+    {
+        if (sent == 0)
+            sent = put;
+        return sent > peer_has_read;
     }
     /// Removes all frames from the wire and parses them.
     std::vector<roce_packet> read()
@@ -231,6 +238,8 @@ class fake_wire : public packet_sink {
     roce_path path = some_path();
     std::vector<bytes> frames;
     std::size_t room = SIZE_MAX;
+    std::uint64_t put = 0;                    ///< frames of this sender, and of others to the same peer
+    std::uint64_t peer_has_read = UINT64_MAX; ///< so many of them
 
  private:
     std::vector<bytes> kept_;

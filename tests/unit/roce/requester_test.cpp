@@ -390,6 +390,47 @@ TEST(RoceRequester, CountsTheWaitsAnewAfterEachProgress)
     EXPECT_FALSE(end.ours.failed());
 }
 
+TEST(RoceRequester, SpendsNoRetryOnPacketsThatThePeerHasYetToRead)
+{
+    constexpr std::uint64_t timeout = std::uint64_t{4096} << 14;
+    at_requester end({.timeout = 14, .retry_count = 1});
+    end.wire.peer_has_read = 1;
+    end.post_write(2);
+    EXPECT_EQ(end.sent_packets().size(), 2u);
+    for (int at = 0; at < 20; ++at) {
+        EXPECT_EQ(end.ours.deadline_ns(), end.now + timeout);
+        end.now += timeout;
+        EXPECT_EQ(end.sent_packets(), packets{});
+    }
+    end.post_write(1);
+    EXPECT_EQ(end.sent_packets().size(), 1u);
+    end.wire.peer_has_read = 2; // what was sent when the timeout first expired, and has not answered it
+    end.now += timeout;
+    EXPECT_EQ(end.sent_packets().size(), 3u);
+    end.wire.peer_has_read = 6;
+    end.now += timeout;
+    end.sent_packets();
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::no_answer}, {1, refusal::flushed}}));
+    EXPECT_EQ(end.ours.local_ack_timeout_err.value(), 2u);
+}
+
+/// Packets of others to the same peer are always under way: each retry waits for two timeouts.
+TEST(RoceRequester, SpendsItsRetriesThoughThePeerHasNeverReadAll)
+{
+    at_requester end({.timeout = 14, .retry_count = 3});
+    end.post_write(1);
+    end.sent_packets();
+    unsigned timeouts = 0;
+    for (; !end.ours.failed() && timeouts < 100; ++timeouts) {
+        end.wire.put += 10;
+        end.wire.peer_has_read = end.wire.put - 1;
+        end.now = end.ours.deadline_ns();
+        end.sent_packets();
+    }
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::no_answer}}));
+    EXPECT_EQ(timeouts, 8u);
+}
+
 TEST(RoceRequester, RepeatsWhenNoAnswerComesAndGivesUpInTheEnd)
 {
     at_requester end({.timeout = 14, .retry_count = 3});

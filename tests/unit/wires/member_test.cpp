@@ -29,6 +29,29 @@ TEST_F(Wire, BringsAFrameToTheMemberWithItsMac)
     EXPECT_EQ(one->dropped(), 0u);
 }
 
+TEST_F(Wire, KnowsWhichFramesAMemberHasYetToRead)
+{
+    const auto one = join();
+    auto two = join();
+    const mac theirs = two->address();
+    std::uint64_t none = 0, first = 0, later = 0;
+    EXPECT_FALSE(one->is_unread(theirs, none)) << "there is no channel";
+    send_now(*one, numbered(theirs, 1, 100));
+    EXPECT_TRUE(one->is_unread(theirs, first));
+    EXPECT_NE(first, 0u);
+    receive_all(*two);
+    EXPECT_FALSE(one->is_unread(theirs, first));
+    send_now(*one, numbered(theirs, 2, 100));
+    EXPECT_FALSE(one->is_unread(theirs, first)) << "the first one is read";
+    EXPECT_TRUE(one->is_unread(theirs, later));
+    mac other = theirs;
+    other[1] ^= 1;
+    EXPECT_FALSE(one->is_unread(other, later));
+    EXPECT_FALSE(one->is_unread({2, 0, 0, 0, 0, 200}, later));
+    two.reset();
+    EXPECT_FALSE(one->is_unread(theirs, later)) << "it has left";
+}
+
 TEST_F(Wire, BringsAFrameToItsSender)
 {
     const auto one = join();

@@ -190,6 +190,32 @@ TEST_F(SharedWire, GoesOnWithAMemberThatWasStopped)
     EXPECT_EQ(send_now(*self, numbered(theirs, 1, 60)), outcome::sent);
 }
 
+TEST_F(SharedWire, KnowsThatAStoppedMemberHasYetToReadAndThatAKilledOneNeverWill)
+{
+    const auto self = join();
+    child peer([&] {
+        const auto at = join();
+        word(0) = 1;
+        for (;; rest())
+            receive_all(*at);
+        return 0;
+    });
+    ASSERT_TRUE(eventually([&] { return word(0) != 0; }));
+    const mac theirs = self->members().at(1).address;
+    peer.signal(SIGSTOP);
+    ASSERT_TRUE(eventually([&] {
+        std::uint64_t last = 0;
+        send_now(*self, numbered(theirs, 1, 60));
+        rest();
+        return self->is_unread(theirs, last);
+    }));
+    std::uint64_t sent = 0;
+    for (int looks = 0; looks != 50; ++looks, std::this_thread::sleep_for(std::chrono::milliseconds(5)))
+        EXPECT_TRUE(self->is_unread(theirs, sent));
+    peer.end(SIGKILL);
+    EXPECT_TRUE(eventually([&] { return !self->is_unread(theirs, sent); }));
+}
+
 /// How many descriptors of a file a process has.
 unsigned descriptors_of(pid_t process, const std::string& path)
 {

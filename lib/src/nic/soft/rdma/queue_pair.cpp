@@ -187,7 +187,7 @@ unsigned queue_pair::turn(std::uint32_t most)
         sends_.overrun();
     unsigned moved = 0;
     if (connection_) {
-        path_sink sink(commons_.sender, connection_->front, peer_at_own_port_);
+        path_sink sink(commons_.sender, connection_->path, connection_->front, peer_at_own_port_);
         moved += exchange(sink, {std::min(most, packets_of_a_turn), commons_.shares.bytes_for(number())});
     } else if (failed()) {
         flush_both();

@@ -61,6 +61,11 @@ class roce_sender {
         own_[0].insert(own_[0].begin(), packets.begin(), packets.end());
         put_back_ = packets.size();
     }
+    /// See port_queue::is_under_way().
+    bool is_under_way(const std::array<std::uint8_t, 6>& to, std::uint64_t& sent) const noexcept
+    {
+        return !port_lost_ && port_queue_.is_under_way(to, sent);
+    }
     /// Whether a packet has found no room since the last ran_out().
     bool is_full() const noexcept { return ran_out_; }
     /// The same, and clears the mark.
@@ -101,17 +106,22 @@ class roce_sender {
 /// The sink of one connection.
 class path_sink final : public roce::packet_sink {
  public:
-    path_sink(roce_sender& sender, net::roce_front& front, bool to_own) noexcept
-        : sender_(sender), front_(front), to_own_(to_own)
+    path_sink(roce_sender& sender, const net::roce_path& path, net::roce_front& front, bool to_own) noexcept
+        : sender_(sender), path_(path), front_(front), to_own_(to_own)
     {}
     bool send(const roce::roce_headers& headers, std::span<const roce::piece> payload) override
     {
         return sender_.put(front_, to_own_, headers, payload);
     }
     bool payload_gone() const noexcept override { return sender_.payload_gone(); }
+    bool is_under_way(std::uint64_t& sent) noexcept override
+    {
+        return !to_own_ && sender_.is_under_way(path_.destination_mac, sent);
+    }
 
  private:
     roce_sender& sender_;
+    const net::roce_path& path_;
     net::roce_front& front_;
     const bool to_own_;
 };
