@@ -173,7 +173,8 @@ refusal key_table::may_invalidate(std::uint32_t key, const window_user& by, unsi
         return refusal::window_free;
     if (present != key)
         return refusal::wrong_window_key;
-    return at->user_or_next.load(std::memory_order_relaxed) == by.number ? refusal::none : refusal::window_of_other_queue;
+    return at->user_or_next.load(std::memory_order_relaxed) == by.number ? refusal::none
+                                                                         : refusal::window_of_other_queue;
 }
 
 refusal key_table::invalidate(std::uint32_t key, const window_user& by, unsigned nic) noexcept
