@@ -265,7 +265,7 @@ class rdma_queue {
     /// also after the queue has been moved.
     const rdma_receives& receives() const noexcept;
 
-    /// The argument for the peer's connect(); with datagrams, for rdma_device::datagram_peer(). Each reset() changes it.
+    /// The argument for the peer's connect(); of datagrams, for rdma_device::datagram_peer(). Each reset() changes it.
     rdma_address address() const noexcept;
     /// Connects to the queue pair of `peer`, which must connect to this one too, before or after. Entries and receives
     /// that were committed earlier are executed from now on. An entry fails after its retries, by default after half a
@@ -273,14 +273,14 @@ class rdma_queue {
     ///
     /// Blocks for up to one iteration of the engine. If the address has no MAC, blocks until the peer has answered ARP
     /// or ND, at most 3 s with three requests; on a port in inline mode, this call runs the engine meanwhile.
-    /// @throws weftio::error errc::invalid_argument the service is datagram; the queue is connected already; `peer` is no
-    ///         address, or one of
-    ///         another version; its IP version or its service differs from that of this queue; the agreed path MTU no
-    ///         longer fits the port's MTU; errc::timed_out no host has answered for the peer's MAC; errc::closed the
-    ///         port's device has been removed
+    /// @throws weftio::error errc::invalid_argument the service is datagram; the queue is connected already; `peer` is
+    ///         no address, or one of another version; its IP version or its service differs from that of this queue;
+    ///         the agreed path MTU no longer fits the port's MTU;
+    ///         errc::timed_out no host has answered for the peer's MAC;
+    ///         errc::closed the port's device has been removed
     void connect(const rdma_address& peer);
 
-    /// Datagrams: as queue_pair::attach() and queue_pair::detach(). A reset() ends it, too.
+    /// Datagrams: as queue_pair::attach() and queue_pair::detach(). A reset() leaves it as it is.
     /// @throws weftio::error as these
     void attach(const std::string& group);
     void detach(const std::string& group);

@@ -188,6 +188,10 @@ TEST_F(RdmaDatagrams, ReachTheMembersOfAGroup)
     ends.queue(1).attach("239.1.2.3");
     send(group, 3, 200);
     ASSERT_NO_FATAL_FAILURE(is_there(receive(), 3, 200));
+    ends.queue(1).reset();
+    ASSERT_NO_FATAL_FAILURE(post(2));
+    send(group, 4, 201);
+    ASSERT_NO_FATAL_FAILURE(is_there(receive(), 4, 201)) << "a reset leaves the group";
     ends.queue(1).detach("239.1.2.3");
     send(group, 0, 10);
     send(peer(1), 9, 40);

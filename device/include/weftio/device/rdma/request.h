@@ -1,9 +1,9 @@
 /**
  * Requests: what an entry of an RDMA queue asks the NIC for, before it has a position in the ring.
  *
- * Every request takes one position, but a bind of a memory window takes three, an invalidation two, and a datagram two
- * if it has bytes. The functions that make requests never block, touch no queue, and may be called by any lane. They return no error: a request that
- * reaches beyond its memory, or has too many bytes, has 0 segments, and enqueuing it returns
+ * Every request takes one position, but a bind of a memory window takes three, an invalidation two, and a datagram with
+ * bytes two. The functions that make requests never block, touch no queue, and may be called by any lane. They return
+ * no error: a request that reaches beyond its memory, or has too many bytes, has 0 segments, and enqueuing it returns
  * WEFTIO_DEV_INVALID_ARGUMENT. Offsets and sizes are in bytes. Segments are those of docs/formats.md, section
  * "Entries".
  */
