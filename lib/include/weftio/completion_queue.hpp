@@ -92,7 +92,7 @@ class completion_queue {
     std::size_t poll(std::span<completion> into);
 
     /// Requests one event on descriptor(), as ibv_req_notify_cq() does: for the next completion that poll() has not
-    /// read and that no earlier event covered. If such a completion is there already, or the queue has overrun, the
+    /// read and no earlier event was about. If such a completion is there already, or the queue has overrun, the
     /// event comes at once. Never blocks. The last call counts: arm(true) replaces arm(false).
     /// @param solicited_only  only for completions with the solicited bit of the peer, and for failures
     /// @pre neither a kernel nor other code polls the queue

@@ -139,14 +139,17 @@ void completion_ring::poll_arming() noexcept
         return;
     const std::uint32_t command = weftio_swap32(word), asked = command + (word == moved_ ? moved_by_ : 0);
     const std::uint32_t end = command & solicited_only ? solicited_end_ : produced_;
-    const auto is_behind = [end](std::uint32_t index) {
-        const std::uint32_t news = (end - index) & index_mask;
+    const auto is_ahead = [](std::uint32_t of, std::uint32_t other) {
+        const std::uint32_t news = (of - other) & index_mask;
         return news != 0 && news <= index_mask / 2;
     };
-    if (!overrun() && !(is_behind(asked) && is_behind(notified_end_)))
+    const std::uint32_t first = is_ahead(asked, notified_end_) ? asked : notified_end_; // that an event may be about
+    const bool tells = is_ahead(end, first);
+    if (!tells && !overrun())
         return;
     armed_ = word;
-    notified_end_ = produced_;
+    // Of one completion: a program may read only one for each event, and arm the queue before it does.
+    notified_end_ = tells && (command & solicited_only) == 0 ? first + 1 : end;
     event_();
 }
 

@@ -92,7 +92,7 @@ class completion_ring {
     std::uint32_t consumed_ = 0; ///< as last read
     std::uint32_t record_seen_ = 0;
     std::uint32_t reserved_ = 0;
-    std::uint32_t notified_end_ = 0;  ///< index after the last completion at the last notification
+    std::uint32_t notified_end_ = 0;  ///< index after the last completion that a notification was about
     std::uint32_t solicited_end_ = 0; ///< index after the last completion that is solicited or an error
     /// The arming word of the last notification, in memory order. The word found at the start asks for nothing.
     std::uint32_t armed_;
