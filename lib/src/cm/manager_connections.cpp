@@ -17,8 +17,8 @@ constexpr bool holds_peer_queue(const connection& one) noexcept
 
 constexpr bool is_half_open(const connection& one) noexcept
 {
-    return one.passive && (one.now == state::request_received || one.now == state::reply_sent ||
-                           one.now == state::reply_delayed || one.now == state::resolve_received);
+    return one.now == state::request_received || one.now == state::reply_sent || one.now == state::reply_delayed ||
+           one.now == state::resolve_received;
 }
 
 constexpr bool waits_for_user(const connection& one) noexcept

@@ -8,7 +8,7 @@ namespace {
 
 using namespace cm_ends;
 
-TEST(CmManager, ConnectsAndDisconnects)
+TEST(CmManager, Connects)
 {
     both ends;
     auto& [client, server, listener, client_id, server_id, now] = ends;
@@ -46,8 +46,14 @@ TEST(CmManager, ConnectsAndDisconnects)
     EXPECT_EQ(std::get<rtu>(established.body).data[223], 3);
     EXPECT_EQ(client.under_test.next_deadline(), 0u);
     EXPECT_EQ(server.under_test.next_deadline(), 0u);
+}
 
-    ASSERT_EQ(server.under_test.disconnect(asked.id, {}, now), refusal::none);
+TEST(CmManager, DisconnectsAndRests)
+{
+    both ends;
+    auto& [client, server, listener, client_id, server_id, now] = ends;
+    ends.until_established();
+    ASSERT_EQ(server.under_test.disconnect(server_id, {}, now), refusal::none);
     carry(client, server, now);
     for (end* one : {&client, &server}) {
         EXPECT_EQ(one->told().kind, event_kind::disconnected);
@@ -86,6 +92,7 @@ TEST(CmManager, RepeatsTheSameRequestAndGivesUp)
     EXPECT_EQ(given_up.remote_id, 0u);
     EXPECT_EQ(given_up.info_bytes, 8); // the GUID
     EXPECT_EQ(given_up.info[0], 0x50);
+    EXPECT_EQ(given_up.info[7], 1);
     EXPECT_EQ(client.told().kind, event_kind::unreachable);
     EXPECT_EQ(ends.client_state(), state::time_wait);
 }
@@ -212,6 +219,42 @@ TEST(CmManager, ClientMayRejectTheReply)
     EXPECT_EQ(std::get<rej>(rejected.body).what, about::rep);
     EXPECT_EQ(ends.server_state(), std::nullopt);
     EXPECT_EQ(ends.client_state(), state::time_wait);
+}
+
+/// Each message has all the repeats, however many the one before it took.
+TEST(CmManager, RepeatsAreCountedAnewForEachMessage)
+{
+    both ends;
+    ends.client.under_test.connect(ends.client.to(ends.server), usual_req(0x11), ends.now, ends.client_id);
+    for (int repeat = 0; repeat < 3; ++repeat)
+        ends.client.under_test.expire(ends.client.under_test.next_deadline());
+    carry(ends.client, ends.server, ends.now);
+    ends.server.under_test.accept(ends.server.told().id, {.queue = 0x111}, ends.now);
+    carry(ends.client, ends.server, ends.now);
+    ends.client.under_test.ready(ends.client_id);
+    ends.client.under_test.disconnect(ends.client_id, {}, ends.now);
+    ends.client.out.sent.clear();
+    for (int repeat = 0; repeat < 3; ++repeat) {
+        ends.client.under_test.expire(ends.client.under_test.next_deadline());
+        EXPECT_EQ(ends.client.take<dreq>().local_id, ends.client_id);
+    }
+    EXPECT_EQ(ends.client_state(), state::disconnect_sent);
+}
+
+TEST(CmManager, BacklogOfNoneIsOfOne)
+{
+    both ends;
+    std::uint32_t listener = 0, id = 0;
+    ends.server.under_test.listen(service + 1, {}, 0, listener);
+    req request = usual_req(0x11);
+    request.service = service + 1;
+    ends.client.under_test.connect(ends.client.to(ends.server), request, ends.now, id);
+    request.queue = 0x12;
+    ends.client.under_test.connect(ends.client.to(ends.server), request, ends.now, id);
+    carry(ends.client, ends.server, ends.now);
+    EXPECT_EQ(std::get<req>(ends.server.told().body).queue, 0x11u);
+    EXPECT_TRUE(ends.server.silent());
+    EXPECT_EQ(ends.server.under_test.counted().refused, 1u);
 }
 
 TEST(CmManager, CrossingDisconnects)
