@@ -7,7 +7,7 @@ namespace weftio {
 
 namespace {
 
-constexpr std::array names{
+constexpr std::array refusal_names{
     "none",
     "unknown_opcode",
     "wrong_index",
@@ -87,14 +87,14 @@ constexpr std::array names{
     "wrong_source",
     "wrong_queue_key",
 };
-static_assert(names.size() == core::all_refusals, "each reason has a name, at its number");
+static_assert(refusal_names.size() == core::all_refusals, "each reason has a name, at its number");
 
 } // namespace
 
 const char* to_string(refusal reason) noexcept
 {
     const auto number = static_cast<std::size_t>(reason);
-    return number < names.size() ? names[number] : "unknown";
+    return number < refusal_names.size() ? refusal_names[number] : "unknown";
 }
 
 } // namespace weftio
