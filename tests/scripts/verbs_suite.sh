@@ -41,8 +41,9 @@ row() {
 # why FILE...: the line of what programs said that says most.
 why() { grep -hiE 'error|fail|unable|couldn|invalid|not supp|cannot|mismatch' "$@" | head -1 | tr '\t' ' ' | cut -c1-110; }
 
-# Whether the words name a service that loses messages, on a wire that loses frames: perftest and the pingpongs then wait for ever.
-loses() { [[ ${options[*]} == *--loss* && $* =~ -c\ U[CD]|ibv_u[cd]_ ]]; }
+# Whether a program waits for ever, or fails, on a wire that loses frames: that of a service that loses messages; and ib_send_lat -e, which
+# has one event channel for both sides, and takes the event of a receive for that of its send when the acknowledgment was lost.
+loses() { [[ ${options[*]} == *--loss* && $* =~ -c\ U[CD]|ibv_u[cd]_|send_lat.*\ -e ]]; }
 
 # two PROGRAM OPTIONS...: server and client on one wire. REFUSES in front: the words with which it is expected to fail.
 two() {
