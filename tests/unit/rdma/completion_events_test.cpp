@@ -62,8 +62,8 @@ TEST(CompletionEvents, TellOnceOfACompletionThatComesLater)
     }
 }
 
-/// A program that reads one completion for each event, as perftest does, and arms the queue before it reads, misses none
-/// when two come at once.
+/// A program that reads one completion for each event, as perftest does, and arms the queue before it reads, misses
+/// none when two come at once.
 TEST(CompletionEvents, TellOfEachCompletionToWhoArmsForEach)
 {
     verbs_ends ends;
