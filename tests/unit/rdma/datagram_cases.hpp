@@ -32,11 +32,13 @@ class datagram_cases : public ends_on_wire, public public_ends {
     void answer_all()
     {
         constexpr weftio_u32 rounds = 120, total = rounds * askers;
-        const shared_words told(where, total * DATAGRAM_REPORT), asked(where, 2);
+        const shared_words told(where, total * DATAGRAM_REPORT + 1), asked(where, 2);
         const weftio_dev_datagram_peer to_askers = devices[0]->datagram_peer(asking[0].address().peer()),
                                        to_answerer = devices[1]->datagram_peer(answering.address().peer());
         running_kernel server = where.launch(datagrams_answer_kernel, {}, answering, answering.receives(), to_askers,
                                              at_server, total, told.on_device());
+        // A datagram that finds no receive is lost.
+        EXPECT_TRUE(eventually([&] { return told[total * DATAGRAM_REPORT] == 1; }));
         running_kernel client = where.launch(datagrams_ask_kernel, {}, asking, asking.receives(), to_answerer, to_send,
                                              for_answers, rounds, burst, asked.on_device());
         EXPECT_TRUE(client.wait_for(patience)) << client.dump();

@@ -28,7 +28,7 @@ WEFTIO_FN weftio_u32 datagram_bytes(weftio_u32 sender, weftio_u32 number, weftio
 /*
  * Posts all receives that the ring takes, and sends `total` messages back as they arrive, to the queue pair that each
  * has come from, with its immediate value plus 1. `told` gets sender, bytes, immediate value, status of each, and
- * whether it came from the host of `askers`.
+ * whether it came from the host of `askers`; and 1 behind all that, as soon as the receives are posted.
  */
 WEFTIO_KERNEL void datagrams_answer(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma,
                                     WEFTIO_GLOBAL struct weftio_dev_rdma_recv* receives,
@@ -42,6 +42,7 @@ WEFTIO_KERNEL void datagrams_answer(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma,
     for (weftio_u32 each = 0; each < buffers->count; ++each)
         weftio_dev_rdma_recv_post(receives, weftio_dev_buf_get(buffers, each), 0, buffers->buffer_bytes);
     weftio_dev_rdma_recv_commit(receives);
+    weftio_store_release_sys_u32(told + total * DATAGRAM_REPORT, 1);
     for (weftio_u32 number = 0; number < total; ++number) {
         WEFTIO_GLOBAL weftio_u32* report = told + number * DATAGRAM_REPORT;
         if (weftio_dev_rdma_recv_wait(receives, 1, 0, &count, &first) != WEFTIO_DEV_OK)
