@@ -438,10 +438,6 @@ class peer {
         fmt::print("  sent {} packets, {} again; {} requests, {} executed, {} duplicate, {} out of sequence\n",
                    count.packets, count.repeated, count.requests, count.executed, count.duplicate_request,
                    count.out_of_sequence);
-        // The bridge and the guest may lose packets, or let one overtake another, when the machine is busy.
-        expect(count.repeated == 0 || count.rnr_naks != 0 || count.local_ack_timeout_err != 0 ||
-                   count.packet_seq_err != 0 || count.implied_nak_seq_err != 0,
-               "a packet is sent again only when the other end was not ready, silent for the timeout, or missed one");
         const nic::soft::rdma_unit& unit = software_nic(port_).rdma();
         expect(unit.arrivals().rx_icrc_encapsulated.value() == 0 && unit.arrivals().malformed.value() == 0,
                "every packet is whole");
