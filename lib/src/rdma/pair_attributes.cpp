@@ -163,9 +163,8 @@ void pair_attributes::detach(nic::rdma_queue& queue, const std::string& group) c
 
 void pair_attributes::begin_datagrams(nic::rdma_queue& queue)
 {
-    for (const rdma_state next : {rdma_state::init, rdma_state::ready_to_receive, rdma_state::ready_to_send})
-        if (next != rdma_state::init || queue.state().state == rdma_state::reset)
-            queue.modify(next, present_);
+    for (const rdma_state next : {rdma_state::ready_to_receive, rdma_state::ready_to_send})
+        queue.modify(next, present_);
 }
 
 void pair_attributes::connect(nic::rdma_queue& queue, const rdma_address& peer)

@@ -47,7 +47,7 @@ class pair_attributes {
     void modify(nic::rdma_queue& queue, rdma_state to, const queue_pair_attributes& given);
     /// From RESET or INIT to RTS. See rdma_queue::connect().
     void connect(nic::rdma_queue& queue, const rdma_address& peer);
-    /// UD: from RESET or INIT to RTS. Any thread.
+    /// UD: from INIT to RTS.
     void begin_datagrams(nic::rdma_queue& queue);
     /// See queue_pair::attach() and detach().
     void attach(nic::rdma_queue& queue, const std::string& group) const { queue.attach(group_of(queue, group)); }
