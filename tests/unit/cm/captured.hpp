@@ -1,41 +1,19 @@
 // Messages of connection management in the captures of tests/captures/roce.
 #pragma once
 
-#include <algorithm>
-#include <cctype>
-#include <cstdint>
-#include <memory>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
-
-#include <pcap/pcap.h>
 
 #include "cm/messages.hpp"
 #include "net/roce_headers.hpp"
-#include "source_folder.hpp"
+#include "unit/roce/reading.hpp"
 
 namespace cm_captured {
 
-using bytes = std::vector<std::uint8_t>;
-
-/// The bytes of hexadecimal digits; spaces are ignored.
-inline bytes hex(std::string_view digits)
-{
-    bytes data;
-    std::string pair;
-    for (char digit : digits) {
-        if (digit == ' ')
-            continue;
-        pair += digit;
-        if (pair.size() == 2) {
-            data.push_back(static_cast<std::uint8_t>(std::stoul(pair, nullptr, 16)));
-            pair.clear();
-        }
-    }
-    return data;
-}
+using roce_reading::bytes;
+using roce_reading::hex;
 
 /// One message: in which frame, counted from 1, and between which addresses.
 struct datagram {
@@ -47,17 +25,13 @@ struct datagram {
 /// All packets to queue pair 1, in order. @param name  "rxe-cm"
 inline std::vector<datagram> datagrams_of(const std::string& name)
 {
-    const auto path = weftio::test::source_folder() / "tests/captures/roce" / (name + ".pcap");
-    std::string why(PCAP_ERRBUF_SIZE, '\0');
-    const std::unique_ptr<pcap_t, decltype(&pcap_close)> file(pcap_open_offline(path.c_str(), why.data()), pcap_close);
-    if (file == nullptr)
-        throw std::runtime_error(why.c_str());
     std::vector<datagram> found;
-    pcap_pkthdr* header = nullptr;
-    const u_char* data = nullptr;
-    for (std::size_t frame = 1; pcap_next_ex(file.get(), &header, &data) == 1; ++frame) {
+    std::size_t frame = 0;
+    for (const bytes& all :
+         roce_reading::frames_of(weftio::test::source_folder() / "tests/captures/roce" / (name + ".pcap"))) {
+        ++frame;
         weftio::net::roce_packet packet;
-        if (weftio::net::parse_roce({data, header->caplen}, packet) != weftio::net::roce_refusal::none ||
+        if (weftio::net::parse_roce(all, packet) != weftio::net::roce_refusal::none ||
             packet.headers.bth.destination_qp != weftio::cm::mad_queue)
             continue;
         if (packet.headers.queue_key != weftio::cm::mad_queue_key || packet.headers.source_qp != weftio::cm::mad_queue)

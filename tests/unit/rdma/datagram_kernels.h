@@ -1,7 +1,7 @@
 /* Kernels that exchange datagrams. One lane each. */
 #pragma once
 
-#include "weftio/device/rdma_connections.h"
+#include "connections_kernels.h"
 #include "weftio/device/rdma_datagram.h"
 
 /* Fields of a report on one message. */
@@ -10,12 +10,6 @@
 /* Q_Key of the queue pairs that ask, and of those that answer. */
 #define DATAGRAM_ASKER_KEY 0x7001u
 #define DATAGRAM_ANSWERER_KEY 0x7002u
-
-/* What byte `at` of message `number` of a sender is. */
-WEFTIO_FN weftio_u8 datagram_byte(weftio_u32 sender, weftio_u32 number, weftio_u32 at)
-{
-    return (weftio_u8)(sender * 83u + number * 7u + at * 13u + (at >> 8));
-}
 
 /* Bytes of message `number` of a sender: 0 to `most`, and each of these two now and then. */
 WEFTIO_FN weftio_u32 datagram_bytes(weftio_u32 sender, weftio_u32 number, weftio_u32 most)
@@ -90,7 +84,7 @@ WEFTIO_KERNEL void datagrams_ask(WEFTIO_GLOBAL struct weftio_dev_rdma_connection
                 struct weftio_dev_buf buffer = weftio_dev_buf_get(from, each * burst + number - round);
                 const weftio_u32 bytes = datagram_bytes(each, number, most);
                 for (weftio_u32 at = 0; at < bytes; ++at)
-                    buffer.address[at] = datagram_byte(each, number, at);
+                    buffer.address[at] = connection_byte(each, number, at);
                 weftio_dev_rdma_send_to_imm(rdma, answerer, buffer, 0, bytes, each << 16 | number,
                                             WEFTIO_DEV_SEND_NONE);
             }
@@ -108,7 +102,7 @@ WEFTIO_KERNEL void datagrams_ask(WEFTIO_GLOBAL struct weftio_dev_rdma_connection
                 message.bytes == WEFTIO_DEV_DATAGRAM_HEADER_BYTES + datagram_bytes(message.connection, number, most);
             for (weftio_u32 at = WEFTIO_DEV_DATAGRAM_HEADER_BYTES; right && at < message.bytes; ++at)
                 right = message.buffer.address[at] ==
-                        datagram_byte(message.connection, number, at - WEFTIO_DEV_DATAGRAM_HEADER_BYTES);
+                        connection_byte(message.connection, number, at - WEFTIO_DEV_DATAGRAM_HEADER_BYTES);
             ++told[right ? 0 : 1];
             weftio_dev_rdma_recv_post(receives, message.buffer, 0, message.buffer.bytes);
             weftio_dev_rdma_recv_commit(receives);

@@ -23,7 +23,7 @@ class RdmaDatagrams : public testing::Test {
     RdmaDatagrams()
     {
         for (std::uint32_t each = 0; each != ends.buffer(0).bytes; ++each)
-            ends.buffer(0).address[each] = datagram_byte(0, 0, each);
+            ends.buffer(0).address[each] = connection_byte(0, 0, each);
     }
     weftio_dev_datagram_peer peer(unsigned end, unsigned of = 0)
     {
