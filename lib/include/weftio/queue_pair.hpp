@@ -30,6 +30,9 @@ struct queue_pair_options {
     /// The queue pair takes its receive entries from here; it then has no receive ring, and `receive_entries`,
     /// `receive_stride` and `receive_ring` do not matter. nullptr: it has a receive ring of its own.
     const shared_receives* shared = nullptr;
+    /// UD: the queue pair is the port's queue pair 1 (GSI), too: it receives the management datagrams of peers, and
+    /// sends as queue pair 1. number() is that of its completions. Its Q_Key by the rules of InfiniBand is 0x80010000.
+    bool management = false;
     protection_domain domain{};  ///< entries, and requests of the peer, may name regions of this domain only
     memory_place send_ring{};    ///< at a multiple of 16
     memory_place receive_ring{}; ///< at a multiple of 16
@@ -94,7 +97,8 @@ class queue_pair {
     /// Makes a queue pair in state RESET. One completion queue may serve both sides, and any number of queue pairs of
     /// the same port.
     /// @throws weftio::error errc::invalid_argument an option has a value that its comment excludes, or a completion
-    ///         queue or `shared` belongs to another port; errc::not_reachable the NIC cannot access the memory;
+    ///         queue or `shared` belongs to another port; errc::in_use another queue pair of the port has `management`;
+    ///         errc::not_reachable the NIC cannot access the memory;
     ///         errc::not_supported as rdma_queue; errc::out_of_memory
     queue_pair(const rdma_device& at, const device& device, const completion_queue& sends,
                const completion_queue& receives, queue_pair_options options = {});

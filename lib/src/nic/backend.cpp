@@ -38,6 +38,12 @@ void rdma_queue::attach(const net::roce_gid&)
     throw error(errc::not_supported, fmt::format("weftio: queue_pair {}: its NIC has no multicast groups", number()));
 }
 
+void rdma_queue::take_management()
+{
+    throw error(errc::not_supported,
+                fmt::format("weftio: queue_pair {}: its NIC keeps management datagrams to itself", number()));
+}
+
 bool rdma_queue::detach(const net::roce_gid&)
 {
     return false;

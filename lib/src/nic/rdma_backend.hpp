@@ -118,6 +118,10 @@ class rdma_queue : public send_queue {
     /// @throws weftio::error errc::not_supported the NIC cannot do this; errc::out_of_memory
     virtual void attach(const net::roce_gid& group);
     virtual bool detach(const net::roce_gid& group);
+    /// From now on, management datagrams (to queue pair 1) are for this queue pair, too, and its own are from queue
+    /// pair 1. @pre its service is datagram
+    /// @throws weftio::error errc::not_supported the NIC cannot do this; errc::in_use another queue pair has them
+    virtual void take_management();
     virtual rdma_counters counters() const = 0;
     /// Describes what the queue pair waits for. The default reports number and state only.
     virtual rdma_dump dump() const

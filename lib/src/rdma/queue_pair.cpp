@@ -27,6 +27,9 @@ void check(const queue_pair_options& options)
         rdma::require_power("queue_pair", "receive_entries", options.receive_entries, 1, most_entries);
     if (has_ring)
         rdma::require_power("queue_pair", "receive_stride", options.receive_stride, least_stride, most_stride);
+    if (options.management && options.service != rdma_service::datagram)
+        throw error(errc::invalid_argument, "weftio: queue_pair: management is set, but the service is not datagram; "
+                                            "set rdma_service::datagram");
     if (options.user_index > most_user_index)
         throw error(errc::invalid_argument, fmt::format("weftio: queue_pair: user_index is {}; set {} at most",
                                                         options.user_index, most_user_index));
@@ -80,7 +83,10 @@ struct queue_pair::members final : queues::reported_queue {
         : at(std::move(port)), where(kernels), options(wanted),
           rings(rings_of(kernels, wanted, sends, receives, at->strict_windows)),
           attributes("queue_pair", *at, wanted.service), queue(at->nic->make_rdma_queue(rings, wanted.service))
-    {}
+    {
+        if (wanted.management)
+            queue->take_management();
+    }
     members(const members&) = delete;
     members& operator=(const members&) = delete;
     ~members() override { queue->close(); }

@@ -89,7 +89,9 @@ std::optional<net::mac_address> soft_rdma_address::resolve(const net::roce_gid& 
 {
     constexpr int tries = 3; // RFC 4861: MAX_MULTICAST_SOLICIT
     std::optional<net::mac_address> mac =
-        port_->engine().between_turns([&] { return port_->engines().directory().addresses().own_mac(peer); });
+        port_->engines().directory().heard().mac_of(peer, std::chrono::steady_clock::now());
+    if (!mac)
+        mac = port_->engine().between_turns([&] { return port_->engines().directory().addresses().own_mac(peer); });
     // A member of the wire may have too little processor time to answer.
     if (!mac && own_.vlan_tci == no_vlan)
         mac = port_->mac_on_wire(peer);

@@ -101,6 +101,11 @@ bool soft_rdma_queue::detach(const net::roce_gid& group)
     return had_joined;
 }
 
+void soft_rdma_queue::take_management()
+{
+    between_all_turns([&] { unit().take_management(number_); });
+}
+
 rdma_queue::standing soft_rdma_queue::state() const
 {
     standing now;

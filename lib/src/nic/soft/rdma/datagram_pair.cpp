@@ -27,8 +27,8 @@ std::uint32_t source_of(const roce_arrival& arrival) noexcept
 } // namespace
 
 datagram_pair::datagram_pair(const pair_rings& rings, const keys::nic_keys& keys, pair_commons& commons,
-                             const roce_directory& directory)
-    : any_pair(rings, rdma_service::datagram, keys, commons), directory_(directory)
+                             roce_directory& directory)
+    : any_pair(rings, rdma_service::datagram, keys, commons), directory_(directory), source_(number())
 {
     rest(rings);
 }
@@ -113,6 +113,8 @@ void datagram_pair::accept(const roce_arrival& arrival)
         case roce::taken::refused: ignored_.add(1); return; // the next turn ends the queue pair
         case roce::taken::entry: break;
     }
+    if (source_ == roce_directory::number_of_management)
+        note_mac(arrival);
     const net::roce_packet& packet = arrival.packet;
     const refusal why = fill(arrival);
     const bool good = why == refusal::none;
@@ -126,6 +128,13 @@ void datagram_pair::accept(const roce_arrival& arrival)
                         .immediate_or_key = packet.headers.immediate,
                         .solicited = packet.headers.bth.solicited,
                         .source = source_of(arrival)});
+}
+
+void datagram_pair::note_mac(const roce_arrival& arrival)
+{
+    net::mac_address mac{};
+    std::copy_n(arrival.frame.begin() + mac.size(), mac.size(), mac.begin());
+    directory_.heard().note(gid_of(arrival.headers.l3, arrival.headers.source), mac, std::chrono::steady_clock::now());
 }
 
 /// The IP header, behind 20 bytes of 0 if it is of IPv4, and the payload.
@@ -212,7 +221,7 @@ bool datagram_pair::put(bool to_own)
                    .destination_qp = route_.peer_queue(),
                    .psn = psn_};
     headers.queue_key = (key & WEFTIO_QUEUE_KEY_OWN) != 0 ? settings_.queue_key : key;
-    headers.source_qp = number();
+    headers.source_qp = source_;
     headers.immediate = current_.immediate_or_key;
     if (commons_.sender.put(route_.front(), to_own, headers, found.all()))
         return true;

@@ -20,7 +20,7 @@ class datagram_pair final : public any_pair {
  public:
     /// @param directory  of the port; must outlive this, as must `keys` and `commons`
     datagram_pair(const pair_rings& rings, const keys::nic_keys& keys, pair_commons& commons,
-                  const roce_directory& directory);
+                  roce_directory& directory);
 
     void modify(rdma_state to, const rdma_connection& how, const pair_rings& rings) override;
     bool draining() const noexcept override { return state_ == rdma_state::send_queue_drained && begun_; }
@@ -31,6 +31,8 @@ class datagram_pair final : public any_pair {
     unsigned turn(std::uint32_t most) override;
     bool idle() const noexcept override { return sends_.idle(); }
     bool is_held() const noexcept override { return sends_.is_held(); }
+    /// From now on its packets say that they are from the queue pair of management.
+    void take_management() noexcept { source_ = roce_directory::number_of_management; }
     void stop() override;
     void restart(const pair_rings& rings) override;
     rdma_counters counters() const noexcept override;
@@ -44,6 +46,7 @@ class datagram_pair final : public any_pair {
     bool is_to_our_mac(const roce_arrival& arrival) const noexcept;
     bool is_datagram_for_us(const roce_arrival& arrival) const noexcept;
     void accept(const roce_arrival& arrival);
+    void note_mac(const roce_arrival& arrival);
     refusal fill(const roce_arrival& arrival);
 
     bool begin();
@@ -53,7 +56,7 @@ class datagram_pair final : public any_pair {
     void end(refusal result);
     void end_when_broken();
 
-    const roce_directory& directory_;
+    roce_directory& directory_;
     roce::roce_connection settings_; ///< Q_Key, partition and path MTU
     std::vector<rdma_own_address> sources_;
     datagram_route route_;
@@ -61,6 +64,7 @@ class datagram_pair final : public any_pair {
     bool begun_ = false;         ///< there is one
     bool own_copy_sent_ = false; ///< of the current message, to this port
     std::uint32_t psn_ = 0;      ///< of the next packet
+    std::uint32_t source_;       ///< number of this queue pair in packets
     core::counter requests_, executed_, not_ready_, refused_, ignored_, packets_;
 };
 

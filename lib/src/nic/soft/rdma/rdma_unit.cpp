@@ -89,7 +89,7 @@ std::uint32_t rdma_unit::add(pair_rings rings, rdma_service service)
         made = std::make_unique<datagram_pair>(rings, keys_, commons_, directory_);
     else
         made = std::make_unique<queue_pair>(rings, service, keys_, commons_);
-    directory_.put(number, {.receiver = made.get(), .home = &arrivals_});
+    directory_.put(number, {.receiver = made.get(), .home = &arrivals_, .number = number});
     commons_.queues.put(number, std::move(made));
     return number;
 }
@@ -144,6 +144,12 @@ void rdma_unit::remove(std::uint32_t number) noexcept
     add_to(of_ended_, find(number)->counters());
     const std::unique_ptr<turn_taker> gone = commons_.queues.take(number);
     directory_.erase(number);
+}
+
+void rdma_unit::take_management(std::uint32_t number)
+{
+    directory_.take_management(number);
+    dynamic_cast<datagram_pair&>(*find(number)).take_management();
 }
 
 void rdma_unit::attach(std::uint32_t number, const net::roce_gid& group)

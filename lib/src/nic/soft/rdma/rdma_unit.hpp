@@ -38,7 +38,8 @@ class rdma_unit final : public unit {
     /// See nic::rdma_queue. @param rings  the present ones
     void modify(std::uint32_t number, rdma_state to, const rdma_connection& how, const pair_rings& rings);
     void remove(std::uint32_t number) noexcept;
-    /// See nic::rdma_queue.
+    /// See nic::rdma_queue. @pre its service is datagram
+    void take_management(std::uint32_t number);
     void attach(std::uint32_t number, const net::roce_gid& group);
     bool detach(std::uint32_t number, const net::roce_gid& group) noexcept;
     any_pair* find(std::uint32_t number) const noexcept

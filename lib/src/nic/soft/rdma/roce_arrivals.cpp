@@ -114,7 +114,7 @@ roce_arrivals::mbuf_is roce_arrivals::process(rte_mbuf& mbuf, const net::packet_
         return hand_over(*to.home, mbuf, headers, own);
     note(mbuf);
     received_bytes.add(mbuf.pkt_len);
-    count(deliver({packet, headers, frame, own}, form, to.receiver));
+    count(deliver({packet, headers, frame, own}, form, to));
     return mbuf_is::done;
 }
 
@@ -133,7 +133,7 @@ roce_arrivals::mbuf_is roce_arrivals::hand_over(roce_arrivals& to, rte_mbuf& mbu
 /// RDMA step 7. Before the checksums are verified, only the form of the headers and the queue number are used. Those of
 /// packets from this port are not verified. Returns the counter for the packet.
 [[gnu::always_inline]] inline core::counter& roce_arrivals::deliver(const roce_arrival& arrival, net::roce_refusal form,
-                                                                    roce_receiver* to)
+                                                                    const roce_directory::entry& to)
 {
     const auto& bth = arrival.packet.headers.bth;
     const bool congests = net::service_of(bth.opcode) == net::roce_service::congestion;
@@ -143,11 +143,11 @@ roce_arrivals::mbuf_is roce_arrivals::hand_over(roce_arrivals& to, rte_mbuf& mbu
         return *damaged;
     if (congests)
         return congestion;
-    if (!to)
+    if (!to.receiver)
         return bth.destination_qp == roce_directory::number_of_groups ? deliver_to_group(arrival) : for_nobody;
-    const roce_verdict verdict = to->receive(arrival);
+    const roce_verdict verdict = to.receiver->receive(arrival);
     if (verdict == roce_verdict::delivered)
-        commons_.queues.wake(bth.destination_qp);
+        commons_.queues.wake(to.number);
     return verdict == roce_verdict::delivered       ? delivered
            : verdict == roce_verdict::not_from_peer ? not_from_peer
                                                     : other_mac;

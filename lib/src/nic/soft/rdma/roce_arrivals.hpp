@@ -77,7 +77,7 @@ class roce_arrivals final : public packet_claimant {
 
     mbuf_is process(rte_mbuf& mbuf, const net::packet_headers& headers, bool own);
     mbuf_is hand_over(roce_arrivals& to, rte_mbuf& mbuf, const net::packet_headers& headers, bool own) noexcept;
-    core::counter& deliver(const roce_arrival& arrival, net::roce_refusal form, roce_receiver* to);
+    core::counter& deliver(const roce_arrival& arrival, net::roce_refusal form, const roce_directory::entry& to);
     core::counter& deliver_to_group(const roce_arrival& arrival);
     core::counter* damage(const roce_arrival& arrival) noexcept;
     core::counter& meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers);

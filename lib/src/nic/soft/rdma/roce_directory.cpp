@@ -31,9 +31,21 @@ void roce_directory::put(std::uint32_t number, const entry& to)
     entries_[at] = to;
 }
 
+void roce_directory::take_management(std::uint32_t number)
+{
+    const entry now = find(number_of_management);
+    if (now.receiver && now.number != number)
+        throw error(errc::in_use, fmt::format("weftio: queue_pair {}: queue pair {} of the port already receives "
+                                              "management datagrams; a port has one such queue pair",
+                                              number, now.number));
+    put(number_of_management, find(number));
+}
+
 void roce_directory::erase(std::uint32_t number) noexcept
 {
     std::erase_if(members_, [number](const membership& one) { return one.number == number; });
+    if (find(number_of_management).number == number)
+        entries_[index_of(number_of_management)] = {};
     entries_[index_of(number)] = {};
     note_addresses();
 }

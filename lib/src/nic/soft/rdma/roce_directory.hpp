@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "net/roce_headers.hpp"
+#include "nic/soft/rdma/heard_macs.hpp"
 #include "nic/soft/rdma/neighbors.hpp"
 
 namespace weftio::nic::soft {
@@ -49,6 +50,7 @@ class roce_directory {
  public:
     /// Numbers below have a meaning of their own in packets (IBTA, 3.5.3): 1 is the one for connection management.
     static constexpr std::uint32_t least_number = 16;
+    static constexpr std::uint32_t number_of_management = 1;
     /// A port has this many numbers.
     static constexpr std::uint32_t numbers = 16384;
     /// The number in datagrams to a multicast group. Those of its members that the engine of neighbors_home() has
@@ -58,6 +60,7 @@ class roce_directory {
     struct entry {
         roce_receiver* receiver = nullptr; ///< nullptr: no one receives packets to the number
         roce_arrivals* home = nullptr;     ///< of the engine that calls the receiver
+        std::uint32_t number = 0;          ///< of the receiver in the list of that engine
     };
 
     /// @param slot  of the port on its wire, or 0: ports of one wire have different numbers
@@ -76,6 +79,10 @@ class roce_directory {
     /// Makes `to` receive the packets to `number`: one from free_number(), or one below least_number.
     /// @pre no one receives them  @throws std::bad_alloc nothing has changed
     void put(std::uint32_t number, const entry& to);
+    /// Makes the receiver of `number` receive the packets to number_of_management, too, until it is erased.
+    /// @throws weftio::error errc::in_use another one does
+    void take_management(std::uint32_t number);
+    /// Also ends take_management().
     void erase(std::uint32_t number) noexcept;
 
     /// The units of the port's engines, by number of the engine. Each adds itself.
@@ -87,6 +94,8 @@ class roce_directory {
     const neighbors& addresses() const noexcept { return neighbors_; }
     neighbors& addresses() noexcept { return neighbors_; }
     roce_arrivals& neighbors_home() const noexcept;
+    /// Any thread.
+    heard_macs& heard() noexcept { return heard_; }
     /// @throws weftio::error errc::in_use the port has the address already
     void add_address(const rdma_own_address& own);
     void remove_address(const net::roce_gid& address);
@@ -118,7 +127,8 @@ class roce_directory {
     }
     entry absent(std::uint32_t number) const noexcept
     {
-        return {.receiver = nullptr, .home = number == number_of_groups ? &neighbors_home() : nullptr};
+        return {
+            .receiver = nullptr, .home = number == number_of_groups ? &neighbors_home() : nullptr, .number = number};
     }
     void reserve_claimed();
 
@@ -133,6 +143,7 @@ class roce_directory {
     std::vector<entry> entries_; ///< see index_of()
     std::vector<rdma_unit*> units_;
     neighbors neighbors_;
+    heard_macs heard_;
     std::vector<claimed_address> claimed_; ///< of the port and of all receivers, without duplicates
     std::vector<membership> members_;      ///< of multicast groups
 };

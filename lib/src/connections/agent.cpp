@@ -1,0 +1,158 @@
+#include "connections/agent.hpp"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <random>
+
+#include "core/signals.hpp"
+
+namespace weftio::connections {
+
+namespace {
+
+constexpr std::uint64_t second = 1'000'000'000;
+
+cm::settings settings_of(const port& port)
+{
+    constexpr std::size_t most_connections = 65536;
+    // Late packets of a connection are not told from those of the next one with the same queue numbers while they may
+    // arrive. Numbers are reused after all others.
+    constexpr std::uint64_t packet_life = second / 50, time_wait = second / 5;
+    std::random_device random;
+    const std::array<std::uint8_t, 6> mac = port.mac();
+    cm::settings made{.first_id = random(),
+                      .transaction = random(),
+                      .packet_life_ns = packet_life,
+                      .time_wait_ns = time_wait,
+                      .most_connections = most_connections};
+    for (const std::uint8_t byte :
+         {std::uint8_t(mac[0] ^ 2), mac[1], mac[2], std::uint8_t{0xff}, std::uint8_t{0xfe}, mac[3], mac[4], mac[5]})
+        made.guid = made.guid << 8 | byte;
+    return made;
+}
+
+} // namespace
+
+agent::agent(const port& port, const rdma_device& at, std::function<void(const cm::event&)> told)
+    : at_(at), gids_(at.gids()), told_(std::move(told)), queue_(port, at, [this] { wake(); }),
+      manager_(settings_of(port), *this), resolver_(at)
+{
+    const core::signals_blocked blocked;
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), "weftio-cm");
+}
+
+agent::~agent()
+{
+    ending_ = true;
+    wake();
+    thread_.join();
+}
+
+std::optional<unsigned> agent::index_of(const net::roce_gid& local) const
+{
+    const auto found = std::find(gids_.begin(), gids_.end(), net::text_of(local));
+    return found == gids_.end() ? std::nullopt : std::optional(static_cast<unsigned>(found - gids_.begin()));
+}
+
+bool agent::resolve(const cm::path& way, std::function<void(bool)> found)
+{
+    const std::optional<unsigned> index = index_of(way.local);
+    return index &&
+           resolver_.ask(*index, way.peer,
+                         [this, peer = way.peer, found = std::move(found)](std::optional<net::mac_address> mac) {
+                             if (mac) {
+                                 const std::scoped_lock lock(mutex_);
+                                 learn(peer, *mac);
+                             }
+                             found(mac.has_value());
+                         });
+}
+
+/// A message to a host whose MAC was forgotten is lost, and will be sent again.
+void agent::send(const cm::path& to, std::span<const std::uint8_t, cm::mad_bytes> bytes)
+{
+    const auto known = macs_.find(to.peer);
+    if (known != macs_.end())
+        queue_.send(to, known->second, bytes);
+    else
+        resolve(to, [](bool) {});
+}
+
+void agent::learn(const net::roce_gid& host, const net::mac_address& mac)
+{
+    constexpr std::size_t most_hosts = 16384;
+    const auto [at, is_new] = macs_.insert_or_assign(host, mac);
+    if (!is_new)
+        return;
+    by_age_.push_back(host);
+    if (by_age_.size() > most_hosts) {
+        macs_.erase(by_age_.front());
+        by_age_.pop_front();
+    }
+}
+
+/// The NIC knows the MAC of a host that has just sent a datagram.
+void agent::learn_from(const cm::path& datagram)
+{
+    if (const std::optional<unsigned> index = index_of(datagram.local))
+        learn(datagram.peer, at_.mac_of(net::text_of(datagram.peer), *index));
+}
+
+std::uint64_t agent::now() noexcept
+{
+    timespec at{};
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return static_cast<std::uint64_t>(at.tv_sec) * second + static_cast<std::uint64_t>(at.tv_nsec);
+}
+
+void agent::wake() noexcept
+{
+    sem_post(&woken_);
+}
+
+/// @param until  0: no matter how long
+void agent::wait(std::uint64_t until)
+{
+    const timespec end{.tv_sec = static_cast<time_t>(until / second), .tv_nsec = static_cast<long>(until % second)};
+    if (until == 0)
+        sem_wait(&woken_);
+    else
+        sem_clockwait(&woken_, CLOCK_MONOTONIC, &end);
+    while (sem_trywait(&woken_) == 0) {
+    }
+}
+
+std::optional<cm::event> agent::next_event()
+{
+    const std::scoped_lock lock(mutex_);
+    return manager_.next_event();
+}
+
+/// @return when the next one is due; 0: none is
+std::uint64_t agent::turn()
+{
+    const std::scoped_lock lock(mutex_);
+    const std::uint64_t time = now();
+    queue_.receive([&](const cm::path& from, std::span<const std::uint8_t> bytes) {
+        learn_from(from);
+        manager_.receive(from, bytes, time);
+    });
+    manager_.expire(time);
+    return manager_.next_deadline();
+}
+
+void agent::run()
+{
+    while (!ending_) {
+        const std::uint64_t deadline = turn();
+        while (const std::optional<cm::event> next = next_event())
+            told_(*next);
+        if (!ending_)
+            wait(deadline);
+    }
+}
+
+} // namespace weftio::connections

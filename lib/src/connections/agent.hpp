@@ -1,0 +1,71 @@
+// The connection manager of a port at work: its thread, its clock, and the queue pair by which it speaks to peers.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <semaphore.h>
+
+#include "cm/manager.hpp"
+#include "connections/mac_resolver.hpp"
+#include "connections/management_queue.hpp"
+
+namespace weftio::connections {
+
+/// Any thread.
+class agent final : cm::mad_sink {
+ public:
+    /// @param told  gets each event in the thread of the agent, and may call the agent
+    /// @throws weftio::error as management_queue; std::system_error
+    agent(const port& port, const rdma_device& at, std::function<void(const cm::event&)> told);
+    agent(const agent&) = delete;
+    agent& operator=(const agent&) = delete;
+    /// No event is told any more. @pre not called by `told`
+    ~agent();
+
+    /// Returns what(manager, now). Events that it causes are told later. @param what  must not block or call the agent
+    template <class What>
+    auto call(What&& what)
+    {
+        const std::scoped_lock lock(mutex_);
+        wake();
+        return what(manager_, now());
+    }
+    /// Finds out how to reach `peer` from the local address `local`, and calls `found` with whether this has succeeded,
+    /// from another thread. Call it before the first message to a peer.
+    /// @return false: no such local address, or too many questions wait
+    bool resolve(const cm::path& way, std::function<void(bool)> found);
+
+ private:
+    void send(const cm::path& to, std::span<const std::uint8_t, cm::mad_bytes> bytes) override;
+    static std::uint64_t now() noexcept;
+    void wake() noexcept;
+    std::optional<unsigned> index_of(const net::roce_gid& local) const;
+    void learn_from(const cm::path& datagram);
+    void learn(const net::roce_gid& host, const net::mac_address& mac);
+    void run();
+    void wait(std::uint64_t until);
+    std::uint64_t turn();
+    std::optional<cm::event> next_event();
+
+    const rdma_device at_;
+    const std::vector<std::string> gids_;
+    const std::function<void(const cm::event&)> told_;
+    sem_t woken_{};
+    std::mutex mutex_; ///< guards the next ones
+    management_queue queue_;
+    cm::manager manager_;
+    std::map<net::roce_gid, net::mac_address> macs_; ///< of the hosts that messages go to
+    std::deque<net::roce_gid> by_age_;               ///< keys of macs_, the oldest first
+    std::atomic<bool> ending_{false};
+    mac_resolver resolver_;
+    std::thread thread_;
+};
+
+} // namespace weftio::connections
