@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
@@ -76,6 +77,19 @@ std::function<void()> event_of(const completion_queue_options& options, std::sha
     return options.events ? options.on_event : nullptr;
 }
 
+using event_count = std::atomic<std::uint32_t>;
+
+/// `event`, counted first. An empty one stays empty.
+std::function<void()> counted(std::function<void()> event, std::shared_ptr<event_count> count)
+{
+    if (!event)
+        return nullptr;
+    return [tell = std::move(event), told = std::move(count)] {
+        told->fetch_add(1);
+        tell();
+    };
+}
+
 completion read(const weftio_cqe& from, std::uint32_t publication)
 {
     const std::uint64_t time = weftio_swap64(from.timestamp_be);
@@ -140,17 +154,17 @@ struct completion_queue::state final : devices::lifeline {
     const device where;
     std::uint32_t entries;
     const std::shared_ptr<const eventfd_event> descriptor;
+    const std::shared_ptr<event_count> told = std::make_shared<event_count>(0); ///< events so far
     nic::completion_memory memory;
     class memory control_memory, handle_memory;
     const std::shared_ptr<nic::completion_queue> queue;
     std::uint32_t polled = 0; ///< by the host
-    std::uint32_t arms = 0;   ///< by the host
 };
 
 namespace {
 
 nic::completion_memory memory_of(const device& device, const completion_queue_options& options,
-                                 const std::shared_ptr<const eventfd_event>& descriptor)
+                                 std::function<void()> event)
 {
     constexpr std::size_t record_bytes = 8, record_alignment = 4;
     return {.entries = entries_in(device, options.entries, options.entry_bytes, options.ring),
@@ -159,14 +173,14 @@ nic::completion_memory memory_of(const device& device, const completion_queue_op
             .record =
                 queues::placed({"completion_queue", "record", record_bytes, record_alignment}, options.record, device),
             .overrun = options.overrun,
-            .event = event_of(options, descriptor)};
+            .event = std::move(event)};
 }
 
 } // namespace
 
 completion_queue::state::state(const port& port, const device& device, const completion_queue_options& wanted)
     : nic(detail::internals::share(port)), where(device), entries(wanted.entries), descriptor(descriptor_for(wanted)),
-      memory(memory_of(device, wanted, descriptor)),
+      memory(memory_of(device, wanted, counted(event_of(wanted, descriptor), told))),
       control_memory(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device, queues::small_alignment)),
       handle_memory(device.allocate(sizeof(weftio_dev_completion_queue), memory_kind::device, queues::small_alignment)),
       queue(nic->make_completion_queue(memory))
@@ -252,10 +266,12 @@ std::size_t completion_queue::poll(std::span<completion> into)
     return count;
 }
 
+/// The sequence number has two bits. It is one for all calls until the event comes: any other could be that of the last
+/// event again.
 void completion_queue::arm(bool solicited_only)
 {
     const std::uint32_t word =
-        (++state_->arms & 3) << 28 | (solicited_only ? solicited_command : 0) | (state_->polled & index_mask);
+        ((*state_->told + 1) & 3) << 28 | (solicited_only ? solicited_command : 0) | (state_->polled & index_mask);
     weftio_store_release_sys_u32(state_->memory.record.cpu<std::uint32_t>() + 1, weftio_swap32(word));
 }
 

@@ -62,6 +62,25 @@ TEST(CompletionEvents, TellOnceOfACompletionThatComesLater)
     }
 }
 
+TEST(CompletionEvents, TellOnceHoweverOftenTheyAreAskedFor)
+{
+    for (unsigned often = 1; often < 10; ++often) {
+        verbs_ends ends;
+        ends.connect();
+        for (unsigned round = 0; round < 3; ++round) {
+            for (unsigned each = 0; each < often; ++each) {
+                ends.completions[0]->arm();
+                ends.run();
+            }
+            ends.write(0, 10);
+            ends.run();
+            EXPECT_TRUE(is_notified(*ends.completions[0])) << often;
+            EXPECT_FALSE(is_notified(*ends.completions[0])) << often;
+            EXPECT_THAT(ends.poll(0), SizeIs(1));
+        }
+    }
+}
+
 /// A program that reads one completion for each event, as perftest does, and arms the queue before it reads, misses
 /// none when two come at once.
 TEST(CompletionEvents, TellOfEachCompletionToWhoArmsForEach)
