@@ -17,7 +17,7 @@ struct weftio_verbs_engine {
     /// Folder that contains sys/class/infiniband_verbs/..., sys/class/infiniband/... and dev/infiniband/..., which
     /// describe the devices; without a slash at its end.
     const char* tree;
-    /// Opens a node. Returns a descriptor, with O_CLOEXEC if `flags` have it. The program may duplicate and close it
+    /// Opens a node, or the connection manager (connection_manager_node). Returns a descriptor, with O_CLOEXEC if `flags` have it. The program may duplicate and close it
     /// freely: the engine detects the last close.
     int (*open)(unsigned device, int flags);
     /// write() of a command to a descriptor that open() has returned, or to a duplicate. -ENOTTY: the number is not one
@@ -30,7 +30,7 @@ struct weftio_verbs_engine {
     /// A descriptor that may be a node has been closed. Returns when the objects of a closed node have ended.
     void (*closed)();
     /// Logs that the preloaded library has refused another interface of the kernel: "netlink", or a name in
-    /// /dev/infiniband such as "rdma_cm". `probe`: the caller only looks whether it is there.
+    /// /dev/infiniband such as "umad0". `probe`: the caller only looks whether it is there.
     void (*refused)(const char* which, bool probe);
     /// Brings the counters in the tree up to date: the program is about to read one. From then on the engine also does
     /// so regularly.
@@ -55,12 +55,15 @@ const weftio_verbs_engine* weftio_verbs_start(const weftio_verbs_host* host);
 
 namespace weftio::verbs {
 
-inline constexpr std::uint32_t seam_version = 4;
+inline constexpr std::uint32_t seam_version = 5;
 
 inline constexpr unsigned most_devices = 8; ///< per process
 
 /// Major number of the nodes, and minor number of the first, as Linux assigns them.
 inline constexpr unsigned node_major = 231, first_node_minor = 192;
+
+/// In place of the number of a device: /dev/infiniband/rdma_cm. A device of class misc.
+inline constexpr unsigned connection_manager_node = 1u << 16, misc_major = 10, connection_manager_minor = 122;
 
 /// Environment variables by which weftio-run passes its options to the engine.
 inline constexpr const char *wire_variable = "WEFTIO_RUN_WIRE", ///< name of the wire in memory

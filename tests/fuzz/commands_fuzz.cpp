@@ -162,7 +162,7 @@ void execute_all(std::span<const std::uint8_t> input)
         const std::size_t bytes = std::min<std::size_t>(input[0] * std::size_t{4} + (input[1] & 3), input.size() - 2);
         const written one(input.subspan(2, bytes), channel);
         input = input.subspan(2 + bytes);
-        const ssize_t result = opened.execute(one.data(), one.size());
+        const ssize_t result = opened.execute(0, one.data(), one.size());
         expect(result == static_cast<ssize_t>(one.size()) || std::ranges::count(errors, -result) == 1,
                "an answer that Linux gives");
         if (result > 0 && one.is(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL))

@@ -34,6 +34,9 @@ enum class state : std::uint8_t {
     resolve_received, ///< waits for the user: answer()
 };
 
+/// "waits for REP", "established": what the connection waits for, or that it waits for nothing.
+const char* name_of(state now) noexcept;
+
 struct connection {
     std::uint32_t id = 0;
     std::uint32_t peer_id = 0; ///< 0: not known yet

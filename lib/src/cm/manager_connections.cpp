@@ -7,6 +7,24 @@
 
 namespace weftio::cm {
 
+const char* name_of(state now) noexcept
+{
+    switch (now) {
+        case state::request_sent: return "waits for REP";
+        case state::request_delayed: return "waits for REP, which the peer has put off (MRA)";
+        case state::reply_received: return "waits for the program to send RTU";
+        case state::request_received: return "waits for the program to accept or reject";
+        case state::reply_sent: return "waits for RTU";
+        case state::reply_delayed: return "waits for RTU, which the peer has put off (MRA)";
+        case state::established: return "established";
+        case state::disconnect_sent: return "waits for DREP";
+        case state::time_wait: return "in time-wait";
+        case state::resolve_sent: return "waits for SIDR REP";
+        case state::resolve_received: return "waits for the program to answer";
+    }
+    return "in an unknown state";
+}
+
 namespace {
 
 /// Whether a queue pair of this side believes to be connected to the peer's, or will soon.

@@ -102,7 +102,7 @@ void* shared_pages::map_again(std::size_t offset, std::size_t bytes, void* wish,
 }
 
 context::context(node& device, int flags)
-    : of(device), node_end_(make_connection(flags)), doorbell_pages_(most_doorbell_pages * page_bytes)
+    : open_file(flags), of(device), doorbell_pages_(most_doorbell_pages * page_bytes)
 {}
 
 /// Removes remaining objects in the order of their dependencies, as the kernel does.
@@ -165,7 +165,7 @@ std::shared_ptr<const unsigned> context::next_doorbell() const
     return *std::ranges::min_element(doorbells_, {}, [](const auto& page) { return page.use_count(); });
 }
 
-ssize_t context::execute(const void* command, std::size_t bytes) noexcept
+ssize_t context::execute(int, const void* command, std::size_t bytes) noexcept
 try {
     const faults_unblocked guard;
     call what(command, bytes);

@@ -11,6 +11,7 @@
 #include "channel.hpp"
 #include "node.hpp"
 #include "objects.hpp"
+#include "open_file.hpp"
 
 namespace weftio::verbs {
 
@@ -35,30 +36,17 @@ class shared_pages {
 };
 
 /// Any thread may call; commands are executed one at a time.
-class context {
+class context final : public open_file {
  public:
     /// @param flags  of open()  @throws failure
     context(node& of, int flags);
-    ~context();
-    context(const context&) = delete;
-    context& operator=(const context&) = delete;
+    ~context() override;
 
-    /// The program's descriptor as created, and its identity.
-    int program() const noexcept { return node_end_.program; }
-    std::uint64_t identity() const noexcept { return node_end_.identity; }
-    /// Our end, which is notified when the program has closed all descriptors of its end.
-    int ours() const noexcept { return node_end_.ours.number(); }
-
-    /// Executes a write(): returns `bytes`, or a negative errno. @param bytes  length of the program's buffer at
-    /// `command`
-    ssize_t execute(const void* command, std::size_t bytes) noexcept;
-    /// Executes an ioctl(): returns a negative errno (refuse_method()).
-    int control(unsigned long request, const void* argument) noexcept;
-    /// Executes an mmap(): returns 0, or a negative errno.
-    int map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept;
-
-    /// Polls the objects and sends their events to the program. Returns at once while a command is executed.
-    void poll() noexcept;
+    ssize_t execute(int number, const void* command, std::size_t bytes) noexcept override;
+    int control(unsigned long request, const void* argument) noexcept override; ///< refuse_method()
+    int map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept override;
+    /// Polls the objects and sends their events to the program.
+    void poll() noexcept override;
 
     // Used by the commands.
     node& of;
@@ -88,7 +76,6 @@ class context {
  private:
     void forget_channel(std::uint32_t number, const std::weak_ptr<channel>& which);
 
-    const connection node_end_;
     const shared_pages doorbell_pages_;
     std::optional<memory> doorbell_bytes_;
     std::vector<std::shared_ptr<const unsigned>> doorbells_; ///< numbers of pages; queue pairs share them

@@ -177,6 +177,14 @@ void describe_device(const fs::path& root, const device_description& device, uns
     node.link("subsystem", "../../../../../class/infiniband_verbs");
 }
 
+void make_node(const fs::path& root, std::string_view name)
+{
+    const fs::path file = folder(root.string() + node_folder).path() / name;
+    if (!std::ofstream(file))
+        throw std::system_error(errno, std::generic_category(), file.string());
+    fs::permissions(file, fs::perms(0666));
+}
+
 /// Links by class and by bus, and the nodes.
 void describe_links(const fs::path& root, const device_description& device, unsigned number)
 {
@@ -185,10 +193,18 @@ void describe_links(const fs::path& root, const device_description& device, unsi
     folder(root / "sys/class/infiniband").link(device.name, from_class + "/infiniband/" + device.name);
     folder(root / "sys/class/infiniband_verbs").link(node, from_class + "/infiniband_verbs/" + node);
     folder(root.string() + pci_links).link(name, "../" + from_class);
-    const fs::path file = folder(root.string() + node_folder).path() / node;
-    if (!std::ofstream(file))
-        throw std::system_error(errno, std::generic_category(), file.string());
-    fs::permissions(file, fs::perms(0666));
+    make_node(root, node);
+}
+
+/// What librdmacm looks for: the version of the commands, and the node.
+void describe_connection_manager(const fs::path& root)
+{
+    const folder misc(root.string() + connection_manager_folder);
+    misc.line("abi_version", "4");
+    misc.line("dev", fmt::format("{}:{}", misc_major, connection_manager_minor));
+    misc.line("uevent", fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/{}", misc_major, connection_manager_minor,
+                                    connection_manager_name));
+    make_node(root, connection_manager_name);
 }
 
 } // namespace
@@ -197,6 +213,7 @@ void describe(const fs::path& root, std::span<const device_description> devices)
 {
     folder(root / "sys/class/infiniband_verbs").line("abi_version", "6");
     fs::create_directories(root / "sys/bus/pci/drivers/mlx5_core");
+    describe_connection_manager(root);
     // Last first: tmpfs lists the newest file first, and programs take the first device that is listed.
     for (auto i = static_cast<unsigned>(devices.size()); i-- > 0;) {
         describe_device(root, devices[i], i);

@@ -75,9 +75,7 @@ try {
 void tell_other_interface(std::string_view which, bool probe) noexcept
 {
     const log_level level = probe ? log_level::info : log_level::warning;
-    if (which == "rdma_cm")
-        tell_refused("open /dev/infiniband/rdma_cm", {"there is no connection manager", level, ENOENT});
-    else if (which.starts_with("umad") || which.starts_with("issm"))
+    if (which.starts_with("umad") || which.starts_with("issm"))
         tell_refused("open /dev/infiniband/umad", {"there are no management datagrams", level, ENOENT});
     else if (which == "netlink")
         tell_refused("socket NETLINK_RDMA", {"devices are described in /sys only", level, EPROTONOSUPPORT});

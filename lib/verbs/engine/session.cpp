@@ -25,11 +25,11 @@ session::session(const settings& wanted, const weftio_verbs_host& host) : proces
     show_.emplace(events_, tree_->path(), [this] { return describe_all(); });
 }
 
-std::vector<std::shared_ptr<context>> session::contexts()
+std::vector<std::shared_ptr<open_file>> session::files()
 {
     const std::scoped_lock lock(mutex_);
-    std::vector<std::shared_ptr<context>> all;
-    for (const auto& [identity, each] : contexts_)
+    std::vector<std::shared_ptr<open_file>> all;
+    for (const auto& [identity, each] : files_)
         all.push_back(each);
     return all;
 }
@@ -37,31 +37,34 @@ std::vector<std::shared_ptr<context>> session::contexts()
 /// For weftio-run --show.
 std::string session::describe_all()
 {
-    const std::vector<std::shared_ptr<context>> open = contexts();
+    const std::vector<std::shared_ptr<open_file>> open = files();
     std::string text;
     for (unsigned device = 0; device != devices(); ++device) {
         const node& each = nodes_[device];
         text += fmt::format("mlx5_{}: port {}, MTU {}, {}, addresses {}\n", device, each.port.spec(), each.port.mtu(),
                             each.port.link_up() ? "up" : "down", fmt::join(each.rdma.gids(), ", "));
         for (const auto& one : open)
-            if (&one->of == &each)
-                text += show(*one);
+            if (auto* const of = dynamic_cast<context*>(one.get()); of && &of->of == &each)
+                text += show(*of);
     }
+    if (manager_)
+        text += manager_->show();
     return text;
 }
 
 void session::end() noexcept
 {
     const std::scoped_lock no_poll(sweeping_);
-    std::map<std::uint64_t, std::shared_ptr<context>> all;
+    std::map<std::uint64_t, std::shared_ptr<open_file>> all;
     {
         const std::scoped_lock lock(mutex_);
-        all.swap(contexts_);
+        all.swap(files_);
     }
     show_.reset();
     for (const auto& [identity, each] : all)
         events_.forget(each->ours());
     all.clear();
+    manager_.reset();
     counters_.clear();
     nodes_.clear();
     tree_.reset();
@@ -87,15 +90,27 @@ bool session::is_here() const noexcept
     return getpid() == process_;
 }
 
+std::shared_ptr<open_file> session::make(unsigned device, int flags)
+{
+    if (device != connection_manager_node) {
+        require(device < nodes_.size(), ENXIO);
+        return std::make_shared<context>(nodes_[device], flags);
+    }
+    {
+        const std::scoped_lock lock(mutex_);
+        if (!manager_)
+            manager_.emplace(nodes_);
+    }
+    return manager_->open(flags);
+}
+
 int session::open(unsigned device, int flags) noexcept
 try {
-    if (device >= nodes_.size())
-        return -ENXIO;
-    auto made = std::make_shared<context>(nodes_[device], flags);
+    const std::shared_ptr<open_file> made = make(device, flags);
     const int number = made->program();
     {
         const std::scoped_lock lock(mutex_);
-        contexts_[made->identity()] = made;
+        files_[made->identity()] = made;
     }
     events_.watch(made->ours(), [this] { sweep_if_nobody_does(); });
     return number;
@@ -105,21 +120,21 @@ try {
     return -ENOMEM;
 }
 
-std::shared_ptr<context> session::find(int number) noexcept
+std::shared_ptr<open_file> session::find(int number) noexcept
 {
     const std::uint64_t identity = identity_of(number);
     const std::scoped_lock lock(mutex_);
-    const auto found = contexts_.find(identity);
-    return identity == 0 || found == contexts_.end() ? nullptr : found->second;
+    const auto found = files_.find(identity);
+    return identity == 0 || found == files_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<context> session::take_closed()
+std::shared_ptr<open_file> session::take_closed()
 {
     const std::scoped_lock lock(mutex_);
-    for (auto each = contexts_.begin(); each != contexts_.end(); ++each) {
+    for (auto each = files_.begin(); each != files_.end(); ++each) {
         if (has_hung_up(each->second->ours())) {
-            std::shared_ptr<context> taken = std::move(each->second);
-            contexts_.erase(each);
+            std::shared_ptr<open_file> taken = std::move(each->second);
+            files_.erase(each);
             return taken;
         }
     }
@@ -150,14 +165,14 @@ try {
     if (counting_ && ++polls_ % polls_per_count == 0)
         for (counter_files& each : counters_)
             each.write();
-    for (const auto& each : contexts())
+    for (const auto& each : files())
         each->poll();
 } catch (const std::bad_alloc&) { // retried by the next poll
 }
 
 void session::sweep_all() noexcept
 {
-    while (const std::shared_ptr<context> closed = take_closed())
+    while (const std::shared_ptr<open_file> closed = take_closed())
         events_.forget(closed->ours());
 }
 

@@ -13,6 +13,7 @@
 
 #include "context.hpp"
 #include "counter_files.hpp"
+#include "rdma_cm/service.hpp"
 #include "seam.hpp"
 #include "settings.hpp"
 #include "show.hpp"
@@ -32,9 +33,9 @@ class session {
     const char* tree_path() const noexcept { return tree_->path().c_str(); }
     unsigned devices() const noexcept { return static_cast<unsigned>(nodes_.size()); }
     int open(unsigned device, int flags) noexcept;
-    /// The context of a node's descriptor; nullptr: it is not a node.
-    std::shared_ptr<context> find(int number) noexcept;
-    /// Ends the contexts whose descriptors have all been closed.
+    /// The node of a descriptor; nullptr: it is not a node.
+    std::shared_ptr<open_file> find(int number) noexcept;
+    /// Ends the nodes whose descriptors have all been closed.
     void sweep() noexcept;
     /// Call it in a child of fork(): from then on the folder of the files is the parent's alone.
     void leave_in_child() noexcept;
@@ -47,9 +48,10 @@ class session {
     void sweep_if_nobody_does() noexcept;
     void sweep_all() noexcept;
     void poll() noexcept;
-    std::vector<std::shared_ptr<context>> contexts();
+    std::vector<std::shared_ptr<open_file>> files();
     std::string describe_all();
-    std::shared_ptr<context> take_closed();
+    std::shared_ptr<open_file> take_closed();
+    std::shared_ptr<open_file> make(unsigned device, int flags);
 
     const pid_t process_;
     watcher events_;
@@ -57,10 +59,11 @@ class session {
     std::optional<tree> tree_;
     std::deque<counter_files> counters_;
     std::optional<show_socket> show_;
-    std::mutex mutex_; ///< guards contexts_
-    std::map<std::uint64_t, std::shared_ptr<context>> contexts_;
-    std::mutex sweeping_;            ///< also guards counters_ and the next two
-    std::optional<polled> counting_; ///< the program reads counters
+    std::mutex mutex_; ///< guards the next two
+    std::map<std::uint64_t, std::shared_ptr<open_file>> files_;
+    std::optional<rdma_cm::service> manager_; ///< once the program has opened it
+    std::mutex sweeping_;                     ///< also guards counters_ and the next two
+    std::optional<polled> counting_;          ///< the program reads counters
     unsigned polls_ = 0;
 };
 

@@ -45,8 +45,8 @@ ssize_t write_command(int number, const void* command, std::size_t bytes)
     set_up_thread();
     if (!running->is_here())
         return -EIO;
-    const std::shared_ptr<context> found = running->find(number);
-    return found ? found->execute(command, bytes) : -ENOTTY;
+    const std::shared_ptr<open_file> found = running->find(number);
+    return found ? found->execute(number, command, bytes) : -ENOTTY;
 }
 
 int map_page(int number, void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address)
@@ -54,7 +54,7 @@ int map_page(int number, void* wish, std::size_t bytes, int protection, int flag
     set_up_thread();
     if (!running->is_here())
         return -EIO;
-    const std::shared_ptr<context> found = running->find(number);
+    const std::shared_ptr<open_file> found = running->find(number);
     return found ? found->map(wish, bytes, protection, flags, offset, address) : -ENOTTY;
 }
 
@@ -63,7 +63,7 @@ int control(int number, unsigned long request, void* argument)
     set_up_thread();
     if (!running->is_here())
         return -EIO;
-    const std::shared_ptr<context> found = running->find(number);
+    const std::shared_ptr<open_file> found = running->find(number);
     return found ? found->control(request, argument) : -ENOTTY;
 }
 

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "../device_paths.hpp"
+#include "../seam.hpp"
 
 namespace weftio::verbs::preload {
 
@@ -54,6 +55,8 @@ bool climbs_out(const char* rest) noexcept
 /// The number of a node's name, such as "uverbs0"; -1 for other names.
 long node_number(const char* name) noexcept
 {
+    if (std::strcmp(name, connection_manager_name) == 0)
+        return connection_manager_node;
     static constexpr char prefix[] = "uverbs";
     if (std::strncmp(name, prefix, sizeof prefix - 1) != 0)
         return -1;

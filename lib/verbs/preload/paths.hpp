@@ -10,7 +10,7 @@ struct path_kind {
     enum { other, described, node } is = other;
     const char* folder = nullptr; ///< described, node: one of our folders, such as "/dev/infiniband"
     const char* rest = nullptr;   ///< described, node: what follows the folder in the path: empty, or begins with '/'
-    unsigned device = 0;          ///< node: N of /dev/infiniband/uverbsN
+    unsigned device = 0;          ///< node: N of /dev/infiniband/uverbsN, or connection_manager_node
 };
 
 /// Recognizes absolute paths of our folders and of anything below them, also with "//" and "/./". A path that leaves

@@ -34,7 +34,6 @@ void report(const char* which, bool probe) noexcept
 
 } // namespace
 
-/// UCX and libfabric open rdma_cm when they start, and do without it.
 void report_refused_file(const char* name) noexcept
 {
     const int error = errno;

@@ -17,17 +17,26 @@ namespace {
 
 constexpr mode_t node_mode = S_IFCHR | 0666;
 
+unsigned major_of(unsigned device) noexcept
+{
+    return device == connection_manager_node ? misc_major : node_major;
+}
+unsigned minor_of(unsigned device) noexcept
+{
+    return device == connection_manager_node ? connection_manager_minor : first_node_minor + device;
+}
+
 template <class Stat>
 void make_node(Stat& file, unsigned device) noexcept
 {
     file.st_mode = node_mode;
-    file.st_rdev = makedev(node_major, first_node_minor + device);
+    file.st_rdev = makedev(major_of(device), minor_of(device));
 }
 void make_node(struct statx& file, unsigned device) noexcept
 {
     file.stx_mode = node_mode;
-    file.stx_rdev_major = node_major;
-    file.stx_rdev_minor = first_node_minor + device;
+    file.stx_rdev_major = major_of(device);
+    file.stx_rdev_minor = minor_of(device);
 }
 
 /// stat() and similar functions: `call(path, file)` calls the C library.

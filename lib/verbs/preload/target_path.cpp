@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "../device_paths.hpp"
+#include "../seam.hpp"
 #include "counters.hpp"
 #include "host.hpp"
 #include "paths.hpp"
@@ -62,7 +63,8 @@ void redirected_path::find(const char* path) noexcept
     const char* const prefix = kind.is == path_kind::other ? nullptr : tree();
     if (prefix == nullptr)
         return;
-    is_node_ = kind.is == path_kind::node && kind.device < devices();
+    is_node_ = kind.is == path_kind::node &&
+               (kind.device < devices() || (kind.device == connection_manager_node && devices() != 0));
     device_ = kind.device;
     if (!join(text_, sizeof text_, prefix, kind.folder, kind.rest)) {
         std::memset(text_, 'x', sizeof text_ - 1); // as long and as invalid as the program's path
@@ -94,7 +96,10 @@ node_file::node_file(unsigned device) noexcept
     number_text number;
     const char* const prefix = tree_so_far();
     char node[64];
-    join(node, sizeof node, node_folder, "/uverbs", digits(device, number));
+    if (device == connection_manager_node)
+        join(node, sizeof node, node_folder, "/", connection_manager_name);
+    else
+        join(node, sizeof node, node_folder, "/uverbs", digits(device, number));
     if (prefix == nullptr || !join(text_, sizeof text_, prefix, node, ""))
         text_[0] = 0;
 }

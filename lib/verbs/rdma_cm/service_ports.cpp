@@ -1,0 +1,99 @@
+#include "rdma_cm/service_ports.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <utility>
+
+#include "engine/failure.hpp"
+#include "engine/tree.hpp"
+
+namespace weftio::verbs::rdma_cm {
+
+namespace {
+
+/// Whether the path still names the open file: its last owner may have removed it.
+bool is_at(int number, const std::string& path) noexcept
+{
+    struct stat opened, named;
+    return ::fstat(number, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+           opened.st_dev == named.st_dev;
+}
+
+/// Users share a wire, and so its ports. The sticky bit keeps them from removing each other's files.
+std::string folder_for(const std::string& name)
+{
+    constexpr mode_t for_all = 01777;
+    for (const auto& parent : default_parents()) {
+        const std::string path = (parent / name).string();
+        if (::mkdir(path.c_str(), for_all) == 0)
+            ::chmod(path.c_str(), for_all); // whatever the umask says
+        if (::access(path.c_str(), W_OK | X_OK) == 0)
+            return path;
+    }
+    throw failure{EACCES};
+}
+
+} // namespace
+
+claimed_port& claimed_port::operator=(claimed_port&& other) noexcept
+{
+    release();
+    file_ = std::move(other.file_);
+    path_ = std::move(other.path_);
+    return *this;
+}
+
+void claimed_port::release() noexcept
+{
+    if (file_.number() >= 0 && is_at(file_.number(), path_))
+        ::unlink(path_.c_str());
+    file_ = {};
+}
+
+service_ports::service_ports(const std::string& wire)
+{
+    std::string name = "weftio-ports-";
+    for (const char each : wire)
+        name += std::isalnum(static_cast<unsigned char>(each)) != 0 ? each : '-';
+    folder_ = folder_for(name);
+}
+
+std::string service_ports::path_of(std::uint16_t space, std::uint16_t port) const
+{
+    return fmt::format("{}/{:04x}-{}", folder_, space, port);
+}
+
+std::optional<claimed_port> service_ports::claim(std::uint16_t space, std::uint16_t port, const net::roce_gid& at) const
+{
+    const std::string path = path_of(space, port);
+    for (;;) {
+        descriptor file =
+            out_of_the_way(descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644)));
+        if (file.number() < 0 && errno == EACCES) // of another user, alive or dead
+            return std::nullopt;
+        require_call(file.number() >= 0);
+        if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0)
+            return std::nullopt;
+        if (!is_at(file.number(), path))
+            continue;
+        require_call(::pwrite(file.number(), at.data(), at.size(), 0) == static_cast<ssize_t>(at.size()));
+        return claimed_port(std::move(file), path);
+    }
+}
+
+std::optional<net::roce_gid> service_ports::owner(std::uint16_t space, std::uint16_t port) const
+{
+    const descriptor file(::open(path_of(space, port).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    net::roce_gid at{};
+    if (file.number() < 0 || ::flock(file.number(), LOCK_SH | LOCK_NB) == 0 ||
+        ::pread(file.number(), at.data(), at.size(), 0) != static_cast<ssize_t>(at.size()))
+        return std::nullopt;
+    return at;
+}
+
+} // namespace weftio::verbs::rdma_cm
