@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 #include "core/log.hpp"
 #include "engine/failure.hpp"
@@ -139,12 +142,61 @@ void service::found(std::uint32_t which, bool reachable)
 void service::connect(identifier& one, const rdma_ucm_conn_param& with)
 {
     require(one.now == phase::routed, EINVAL);
+    require(with.private_data_len <= (one.datagrams ? cm::most_resolve_data : cm::most_request_data), EINVAL);
+    if (!is_common(one.remote))
+        return begin(one, with);
+    one.asked = with;
+    require(agent_of(*one.device).resolve(one.route, [this, which = one.number](bool) { find_owner(which); }), EAGAIN);
+    one.now = phase::connecting;
+}
+
+void service::begin(identifier& one, const rdma_ucm_conn_param& with)
+{
     if (one.datagrams)
         begin_resolution(one, with);
     else
         begin_connection(one, with);
     by_connection_[{*one.device, *one.connection}] = one.number;
     one.now = phase::connecting;
+}
+
+/// The process with the peer's port may have changed since the address was resolved, or is about to take it: a server
+/// that has told its client to connect may still be on its way to listen.
+void service::find_owner(std::uint32_t which)
+{
+    constexpr auto patience = std::chrono::milliseconds(200), pause = std::chrono::milliseconds(2);
+    const auto end = std::chrono::steady_clock::now() + patience;
+    for (;; std::this_thread::sleep_for(pause)) {
+        const std::scoped_lock lock(mutex);
+        const auto known = identifiers_.find(which);
+        if (known == identifiers_.end() || !known->second.asked)
+            return;
+        identifier& one = known->second;
+        if (!ports_.owner(static_cast<std::uint16_t>(one.space), one.remote.port) &&
+            std::chrono::steady_clock::now() < end)
+            continue;
+        one.route.peer = reachable(one, one.remote);
+        if (!agent_of(*one.device).resolve(one.route, [this, which](bool found) { begin_late(which, found); }))
+            tell(one, event_of(unreachable, -EAGAIN));
+        return;
+    }
+}
+
+void service::begin_late(std::uint32_t which, bool reachable)
+{
+    const std::scoped_lock lock(mutex);
+    const auto known = identifiers_.find(which);
+    if (known == identifiers_.end() || !known->second.asked)
+        return;
+    identifier& one = known->second;
+    const rdma_ucm_conn_param with = *std::exchange(one.asked, std::nullopt);
+    try {
+        require(reachable, ETIMEDOUT);
+        begin(one, with);
+    } catch (const failure& why) {
+        one.now = phase::ended;
+        tell(one, event_of(unreachable, -why.number));
+    }
 }
 
 void service::begin_connection(identifier& one, const rdma_ucm_conn_param& with)

@@ -1,6 +1,8 @@
 // What a program names by a struct rdma_cm_id: a listener, a connection, or one of them in the making.
 #pragma once
 
+#include <rdma/rdma_user_cm.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -54,7 +56,8 @@ struct identifier {
     std::optional<std::uint32_t> connection{}; ///< communication ID at the manager of `device`
     std::optional<cm::req> request{};
     std::optional<cm::rep> reply{};
-    std::uint32_t first_psn = 0; ///< of what its queue pair receives
+    std::optional<rdma_ucm_conn_param> asked{}; ///< by CONNECT, while the owner of the peer's port is looked for
+    std::uint32_t first_psn = 0;                ///< of what its queue pair receives
 
     std::uint8_t traffic_class = 0;
     std::optional<std::uint8_t> ack_timeout{};

@@ -270,9 +270,14 @@ void service::choose_device(identifier& one, const net::roce_gid& peer)
 }
 
 /// The loopback address and those of this host's interfaces stand for whichever process on the wire has the port.
+bool service::is_common(const socket_address& of) const
+{
+    return of.is_any() || of.is_loopback() || (!place_of(of.gid) && is_of_this_host(of.gid));
+}
+
 net::roce_gid service::reachable(const identifier& one, const socket_address& to) const
 {
-    if (!to.is_any() && !to.is_loopback() && (place_of(to.gid) || !is_of_this_host(to.gid)))
+    if (!is_common(to))
         return to.gid;
     if (const auto owner = ports_.owner(static_cast<std::uint16_t>(one.space), to.port))
         return *owner;
@@ -321,11 +326,10 @@ void service::take_port(identifier& one)
     };
     if (is_taken_here(one))
         refuse("this process");
-    const bool is_common = one.local.is_any() || !place_of(one.local.gid);
     const bool is_ours = std::ranges::any_of(identifiers_, [&](const auto& each) {
         return each.second.claimed && each.second.space == one.space && each.second.local.port == one.local.port;
     });
-    if (!is_common || is_ours)
+    if (!is_common(one.local) || is_ours)
         return;
     const auto space = static_cast<std::uint16_t>(one.space);
     one.claimed = ports_.claim(space, one.local.port, gids_.front().front());

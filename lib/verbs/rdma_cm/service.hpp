@@ -72,7 +72,11 @@ class service {
     void use_device(identifier& one, unsigned device, unsigned gid_index);
     void choose_device(identifier& one, const net::roce_gid& peer);
     std::optional<std::pair<unsigned, unsigned>> place_of(const net::roce_gid& local) const;
+    bool is_common(const socket_address& of) const;
     net::roce_gid reachable(const identifier& one, const socket_address& to) const;
+    void find_owner(std::uint32_t which);
+    void begin(identifier& one, const rdma_ucm_conn_param& with);
+    void begin_late(std::uint32_t which, bool reachable);
     std::uint16_t free_port(cm::port_space space);
     void take_port(identifier& one);
     bool is_taken_here(const identifier& one) const;
