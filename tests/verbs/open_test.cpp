@@ -4,6 +4,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -111,17 +112,30 @@ TEST_P(Opening, HasTheErrnoOfTheRealFunction)
 TEST_P(Opening, ReportsAMissingFileBesideTheNodes)
 {
     const int node = open_node(0);
-    const ssize_t before = ask(node, "refused rdma_cm");
-    EXPECT_EQ(-1, open("/dev/infiniband/rdma_cm"));
+    const ssize_t before = ask(node, "refused umad0");
+    EXPECT_EQ(-1, open("/dev/infiniband/umad0"));
     EXPECT_EQ(ENOENT, errno);
-    EXPECT_EQ(before + 1, ask(node, "refused rdma_cm"));
-    EXPECT_EQ(-1, open("/dev/infiniband/rdma_cm/x"));
-    EXPECT_EQ(-1, open("/sys/class/infiniband/rdma_cm"));
-    EXPECT_EQ(before + 1, ask(node, "refused rdma_cm"));
+    EXPECT_EQ(before + 1, ask(node, "refused umad0"));
+    EXPECT_EQ(-1, open("/dev/infiniband/umad0/x"));
+    EXPECT_EQ(-1, open("/sys/class/infiniband/umad0"));
+    EXPECT_EQ(before + 1, ask(node, "refused umad0"));
     ::close(node);
 }
 
-TEST(OpeningANode, ChecksFlagsAsTheKernelDoes)
+TEST(Openin
+TEST_P(Opening, FindsTheConnectionManagersVersionAndNumber)
+{
+    const auto line_of = [](const std::string& path) {
+        const int number = open(path);
+        std::array<char, 32> text{};
+        EXPECT_LT(0, ::read(number, text.data(), text.size()));
+        ::close(number);
+        return std::string(text.data());
+    };
+    EXPECT_EQ("4\n", line_of("/sys/class/misc/rdma_cm/abi_version"));
+    EXPECT_EQ("10:122\n", line_of("/sys/class/misc/rdma_cm/dev"));
+}
+gANode, ChecksFlagsAsTheKernelDoes)
 {
     EXPECT_EQ(-1, ::open(node, O_RDWR | O_DIRECTORY));
     EXPECT_EQ(ENOTDIR, errno);

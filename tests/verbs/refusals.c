@@ -369,7 +369,6 @@ static int try_driver(const char* wanted)
 
 static int try_kernel(const char* wanted)
 {
-    TRY("open /dev/infiniband/rdma_cm", OF_NUMBER(open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC)));
     TRY("open /dev/infiniband/umad0", OF_NUMBER(open("/dev/infiniband/umad0", O_RDWR | O_CLOEXEC)));
     TRY("open /dev/infiniband/issm0", OF_NUMBER(open("/dev/infiniband/issm0", O_RDWR | O_CLOEXEC)));
     TRY("socket NETLINK_RDMA", OF_NUMBER(socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA)));

@@ -91,13 +91,21 @@ TEST_P(StatOfAPath, FindsAnOrdinaryFile)
 TEST_P(StatOfAPath, HasTheErrnoOfTheRealFunction)
 {
     for (const char* path : {"/dev/infiniband/uverbs2", "/dev/infiniband/uverbs00", "/dev/infiniband/uverbs0x",
-                             "/dev/infiniband/uverbs", "/dev/infiniband/uverbs4294967296", "/dev/infiniband/rdma_cm",
+                             "/dev/infiniband/uverbs", "/dev/infiniband/uverbs4294967296", "/dev/infiniband/umad0",
                              "/sys/class/infiniband/mlx5_2", "/tmp/weftio-nowhere/file"}) {
         const facts found = GetParam().call(path);
         EXPECT_EQ(-1, found.result) << path;
         EXPECT_EQ(ENOENT, found.error) << path;
     }
     EXPECT_EQ(ENOTDIR, GetParam().call("/dev/infiniband/uverbs0/").error);
+}
+
+TEST_P(StatOfAPath, SaysThatTheConnectionManagerIsAMiscDevice)
+{
+    const facts found = GetParam().call("/dev/infiniband/rdma_cm");
+    EXPECT_EQ(0, found.result);
+    EXPECT_TRUE(S_ISCHR(found.mode));
+    EXPECT_EQ(makedev(10, 122), found.device);
 }
 
 struct descriptor_stat {

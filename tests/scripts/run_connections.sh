@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Programs of others that connect by librdmacm, below weftio-run: two processes on one wire.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/below_run.bash"
+build=$(realpath "$1")
+needs_weftio_run "connections under weftio-run"
+command -v rping >/dev/null || skip "connections under weftio-run: install rdmacm-utils"
+work=$(mktemp -d) server=''
+trap '[ -z "$server" ] || kill $server 2>/dev/null; rm -rf "$work" /dev/shm/weftio-*connections-$$*' EXIT
+weftio=("$run" --wire connections-$$ -- timeout -k 1 60)
+ports=(/dev/shm/weftio-ports-wire-connections-$$)
+
+# listens PORT: whether a process of the wire has the port, in any port space.
+listens() { compgen -G "${ports[0]}/*-$1" >/dev/null; }
+
+# two WHAT PORT SERVER... -- CLIENT...: both end well.
+two() {
+    local what=$1 port=$2 status=0 other=0 of_server=()
+    shift 2
+    while [ "$1" != -- ]; do of_server+=("$1"); shift; done
+    shift
+    "${weftio[@]}" "${of_server[@]}" >"$work/server" 2>&1 </dev/null &
+    server=$!
+    eventually_by $server listens "$port"
+    "${weftio[@]}" "$@" >"$work/client" 2>&1 </dev/null || status=$?
+    [ $status = 0 ] || kill $server 2>/dev/null
+    wait $server || other=$?
+    server=''
+    check "$what: exit statuses" "0 0" "$status $other"
+    [ $status$other = 00 ] || tail -n 5 "$work/server" "$work/client"
+}
+
+two "rping" 7174 rping -s -C 20 -V -- rping -c -a 127.0.0.1 -C 20 -V
+two "rping, 65,535 bytes" 7174 rping -s -C 5 -V -S 65535 -- rping -c -a 127.0.0.1 -C 5 -V -S 65535
+two "rping, IPv6" 7174 rping -s -a :: -C 5 -V -- rping -c -a ::1 -C 5 -V
+two "ucmatose, 5 connections" 7471 ucmatose -c 5 -- ucmatose -c 5 -s 127.0.0.1
+two "udaddy" 7174 udaddy -- udaddy -s 127.0.0.1
+two "rdma_client" 7471 rdma_server -- rdma_client -s 127.0.0.1
+two "rstream" 7471 rstream -S 64 -C 10 -- rstream -s 127.0.0.1 -S 64 -C 10
+if command -v ib_write_bw >/dev/null; then
+    two "ib_write_bw -R" 18515 ib_write_bw -R -F -n 200 -- ib_write_bw -R -F -n 200 127.0.0.1
+    two "ib_send_lat -R -c UD" 18515 ib_send_lat -R -F -c UD -n 100 -- ib_send_lat -R -F -c UD -n 100 127.0.0.1
+else
+    echo "not checked: perftest (not installed)"
+fi
+
+# A port has one owner; one that has ended, even by SIGKILL, has none.
+"${weftio[@]}" rping -s -P >"$work/server" 2>&1 </dev/null &
+server=$!
+eventually_by $server listens 7174
+"${weftio[@]}" rping -s -C 1 >"$work/second" 2>&1 </dev/null
+check "a second server: exit status" 255 $?
+check_has "a second server: why" "rdma_bind_addr: Address already in use" "$(cat "$work/second")"
+check_has "a second server: who" "port 7174 is in use by the process with the address 198.18." "$(cat "$work/second")"
+for round in 1 2 3; do
+    "${weftio[@]}" rping -c -a 127.0.0.1 -C 3 -V >"$work/client" 2>&1 </dev/null
+    check "rping -s -P, client $round" 0 $?
+done
+pkill -KILL -P $server
+wait $server 2>/dev/null
+server=''
+"${weftio[@]}" rping -c -a 127.0.0.1 -C 1 >"$work/client" 2>&1 </dev/null
+check "nobody listens: exit status" 255 $?
+check_has "nobody listens: what the client says" "cma event RDMA_CM_EVENT_REJECTED, error 8" "$(cat "$work/client")"
+"${weftio[@]}" rping -c -a 198.18.77.77 -C 1 >"$work/client" 2>&1 </dev/null
+check_has "no such host: what the client says" "cma event RDMA_CM_EVENT_ADDR_ERROR, error -113" "$(cat "$work/client")"
+two "rping, after the port's owner was killed" 7174 rping -s -C 5 -V -- rping -c -a 127.0.0.1 -C 5 -V
+
+if command -v cmtime >/dev/null; then
+    "${weftio[@]}" cmtime >"$work/server" 2>&1 </dev/null &
+    server=$!
+    eventually_by $server listens 7471
+    "${weftio[@]}" cmtime -s 127.0.0.1 -c 200 >"$work/client" 2>&1 </dev/null
+    check "cmtime, 200 connections: exit status" 0 $?
+    check_has "cmtime, 200 connections: all steps" "destroy      :" "$(cat "$work/client")"
+    kill $server
+    wait $server 2>/dev/null
+    server=''
+fi
+if command -v mckey >/dev/null; then
+    "${weftio[@]}" mckey -m 239.1.2.3 -c 2 >"$work/server" 2>&1 </dev/null &
+    server=$!
+    sleep 2
+    "${weftio[@]}" mckey -m 239.1.2.3 -s -c 2 >"$work/client" 2>&1 </dev/null
+    check "mckey: the sender" 0 $?
+    wait $server
+    check "mckey: the receiver" 0 $?
+    server=''
+fi
+finish
