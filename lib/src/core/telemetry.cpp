@@ -56,6 +56,8 @@ void register_commands()
                                    "Launched kernels that somebody holds. Parameter: the first number to show (0).");
         rte_telemetry_register_cmd("/weftio/semaphore", answer<telemetry_kind::semaphore>,
                                    "Semaphores: items by status. Parameter: the first number to show (0).");
+        rte_telemetry_register_cmd("/weftio/registration_cache", answer<telemetry_kind::registration_cache>,
+                                   "Registration caches: hits, bytes, ... Parameter: the first number to show (0).");
         rte_telemetry_register_cmd("/weftio/file", answer<telemetry_kind::file>,
                                    "Engines of files: operations by way. Parameter: the first number to show (0).");
         rte_telemetry_register_cmd("/weftio/file_sizes", answer<telemetry_kind::file_sizes>,

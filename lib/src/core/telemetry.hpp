@@ -41,7 +41,7 @@ class telemetry_page {
 std::vector<std::uint64_t> telemetry_numbers(const char* parameters, std::size_t most);
 
 /// Objects with rows that belong to no port.
-enum class telemetry_kind { kernel, semaphore, file, file_sizes, file_gpus };
+enum class telemetry_kind { kernel, semaphore, registration_cache, file, file_sizes, file_gpus };
 
 /// A row from construction to destruction, under a number that no later row of its kind gets.
 ///

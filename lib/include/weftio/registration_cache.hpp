@@ -1,0 +1,146 @@
+// Registrations that are kept: memory is registered once, and given back when its room is needed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "weftio/access.hpp"
+#include "weftio/detail/internals.hpp"
+
+namespace weftio {
+
+namespace registrations {
+class cache;
+struct node;
+} // namespace registrations
+
+struct registration_cache_options {
+    /// Bytes of pages that may be registered at a time, at least a page. Pages of several registrations count once for
+    /// each. This is book-kept: software NICs do not pin pages.
+    std::size_t budget_bytes = std::size_t{1} << 30;
+    protection_domain domain{}; ///< of all keys; queues of this domain may use them
+};
+
+/// Counts since the cache was made, and what is registered now.
+struct registration_cache_counters {
+    std::uint64_t hits = 0;          ///< get() for which no pages were registered
+    std::uint64_t misses = 0;        ///< get() for which pages were registered
+    std::uint64_t remote_keys = 0;   ///< remote keys made
+    std::uint64_t evictions = 0;     ///< registrations given back for the budget
+    std::uint64_t invalidations = 0; ///< registrations of pages that invalidate() has dropped
+    std::uint64_t bytes = 0;         ///< now: bytes of registered pages
+    std::uint64_t registrations = 0; ///< now: registrations of pages, and remote keys
+};
+
+/// A handle of registered bytes. While it exists, its keys stay valid.
+///
+/// - Ownership: move-only; it may outlive its cache, and then keeps what it needs of it. The memory belongs to the
+///   caller. An empty handle (moved from, or made by default) has keys 0.
+/// - Threads: any, one at a time. The destructor takes no lock, unless it ends a remote key or a registration that the
+///   cache has dropped: that runs between two iterations of each engine, as the destructor of memory_region does.
+class registration {
+ public:
+    registration() noexcept = default;
+    registration(registration&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+    registration& operator=(registration&& other) noexcept
+    {
+        registration old(std::move(*this));
+        node_ = std::exchange(other.node_, nullptr);
+        return *this;
+    }
+    ~registration()
+    {
+        if (node_)
+            give_back(*node_);
+    }
+
+    explicit operator bool() const noexcept { return node_ != nullptr; }
+    /// The key for entries of the program's own queues, in host byte order, as memory_region::lkey(). It names the whole
+    /// pages around the bytes, and may name more: neighbors share a registration. It has access::local_write if that
+    /// was asked for, or if the neighbors have it. Entries name bytes by their addresses in the program.
+    std::uint32_t lkey() const noexcept;
+    /// The key for peers, in host byte order: exactly the bytes and the rights that get() was asked for. 0 if no right
+    /// beside access::local_write was asked for. It ends with the last handle of the same address, bytes and rights.
+    std::uint32_t rkey() const noexcept;
+    /// The keys at one port or engine of the cache, if its NICs are not all software NICs.
+    /// @throws weftio::error errc::invalid_argument the cache does not register with it, or the handle is empty or has
+    ///         no such key
+    template <class Nic>
+    std::uint32_t lkey(const Nic& nic) const
+    {
+        return key_at(false, nic);
+    }
+    template <class Nic>
+    std::uint32_t rkey(const Nic& nic) const
+    {
+        return key_at(true, nic);
+    }
+
+ private:
+    friend class registration_cache;
+    explicit registration(registrations::node* node) noexcept : node_(node) {}
+    static void give_back(registrations::node& node) noexcept;
+    std::uint32_t key_at(bool remote, const port& port) const;
+    std::uint32_t key_at(bool remote, const dma_engine& engine) const;
+    std::uint32_t key_at(bool remote, const file_engine& engine) const;
+
+    registrations::node* node_ = nullptr; ///< in the cache, which keeps it as long as it is held
+};
+
+/// Keeps memory of the host registered with ports and engines, so that registering the same bytes again costs nothing.
+///
+/// get() registers whole pages, and gives them back lazily: when the budget is reached, the least recently used ones
+/// that nobody holds. Registrations that touch or overlap become one if all of their pages allow it. Remote keys are
+/// not kept beyond their last handle, because a peer could use them.
+///
+/// The program promises to call invalidate() before it unmaps or frees registered memory that it does not hold a handle
+/// of (close first). Else a later get() of other memory at the same address returns the old registration, which on a
+/// NIC that pins pages names the old memory.
+///
+/// - Ownership: move-only; keeps its ports and engines alive. The destructor gives back what nobody holds; handles give
+///   back the rest.
+/// - Threads: any, also at once, except for constructors, moves, register_with() and the destructor. A get() that
+///   registers nothing takes no lock. One that registers takes the lock of the cache, and does not stop engines, unless
+///   it evicts.
+/// - Processes: a child of fork() must not use the cache.
+class registration_cache {
+ public:
+    /// Registers with no port or engine until register_with().
+    /// @throws weftio::error errc::invalid_argument the budget is below a page
+    explicit registration_cache(registration_cache_options options = {});
+    /// Registers with one port. Errors: as above.
+    explicit registration_cache(const port& port, registration_cache_options options = {});
+    registration_cache(registration_cache&&) noexcept;
+    registration_cache& operator=(registration_cache&&) noexcept;
+    ~registration_cache();
+
+    /// Registers with a further port or engine, too. Call it before the first get().
+    /// @throws weftio::error errc::in_use something is registered
+    void register_with(const port& port);
+    void register_with(const dma_engine& engine);
+    void register_with(const file_engine& engine);
+
+    /// Returns keys of `bytes` bytes at `address`. Registers the pages unless they are registered, and makes a remote
+    /// key if `rights` include more than access::local_write, unless another handle has that key. Blocks for other
+    /// threads that register, and, if it evicts, as the destructor of memory_region.
+    /// @throws weftio::error errc::invalid_argument `bytes` is 0, the range wraps, `address` is null, or `rights`
+    ///         include remote_write or remote_atomic without local_write; errc::not_reachable the process cannot read
+    ///         all of the bytes, or `rights` have local_write and not all can be written; errc::out_of_memory the pages
+    ///         are more than the budget, or so with those that handles hold, or all keys are in use. On error nothing
+    ///         is registered; registrations may have been evicted.
+    [[nodiscard]] registration get(const void* address, std::size_t bytes, access rights = access::local_write);
+    /// Drops registrations and remote keys of pages of these bytes: no later get() returns them. Those that nobody
+    /// holds are given back before it returns, which blocks as the destructor of memory_region; the others are given
+    /// back with their last handle. Does nothing if there are none.
+    void invalidate(const void* address, std::size_t bytes);
+    /// Never blocks. Values are exact once the calls have returned.
+    registration_cache_counters counters() const noexcept;
+
+ private:
+    friend detail::internals;
+    registrations::cache* cache_; ///< handles may keep it longer
+};
+
+} // namespace weftio

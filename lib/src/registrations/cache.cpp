@@ -1,0 +1,425 @@
+#include "registrations/cache.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+#include <rte_telemetry.h>
+
+#include "weftio/error.hpp"
+
+namespace weftio::registrations {
+
+void node::end_last() noexcept
+{
+    owner->end_last(*this);
+}
+
+cache::cache(const registration_cache_options& options)
+    : options_(options), page_bytes_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))),
+      map_(static_cast<unsigned>(std::countr_zero(page_bytes_)))
+{
+    if (options.budget_bytes < page_bytes_)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: registration_cache: budget_bytes is {}, but a registration has at least one "
+                                "page of {} bytes; set {} at least",
+                                options.budget_bytes, page_bytes_, page_bytes_));
+    row_.emplace(core::telemetry_kind::registration_cache, [this](rte_tel_data* dict) { fill_row(dict); });
+}
+
+void cache::register_with(registrar nic)
+{
+    const std::scoped_lock lock(mutex_);
+    if (live_.load(std::memory_order_relaxed) != 0)
+        throw error(errc::in_use, fmt::format("weftio: registration_cache: register_with: {} registrations exist "
+                                              "already; call it before the first get()",
+                                              live_.load(std::memory_order_relaxed)));
+    nics_.push_back(std::move(nic));
+}
+
+bool cache::covers(const node& pages, const range& bytes, access rights) noexcept
+{
+    return pages.bytes.holds(bytes) && (rights & access::local_write & pages.rights) == (rights & access::local_write);
+}
+
+node* cache::find(const range& bytes, access rights) const noexcept
+{
+    if (needs_remote_key(rights))
+        return remote_.hold(bytes, rights);
+    node* const pages = map_.find(bytes.begin);
+    if (!pages || !pages->hold())
+        return nullptr;
+    if (covers(*pages, bytes, rights)) [[likely]]
+        return pages;
+    pages->give_back();
+    return nullptr;
+}
+
+range cache::pages_of(const range& bytes) const noexcept
+{
+    return {bytes.begin & ~(page_bytes_ - 1), (bytes.end + page_bytes_ - 1) & ~(page_bytes_ - 1)};
+}
+
+node& cache::miss(const range& bytes, access rights)
+{
+    ended out(*this);
+    const std::scoped_lock lock(mutex_);
+    prepare();
+    return needs_remote_key(rights) ? hold_remote_key(bytes, rights, out) : hold_pages(bytes, rights, out);
+}
+
+node& cache::hold_pages(const range& bytes, access rights, ended& out)
+{
+    const auto behind = first_behind(bytes.begin);
+    if (behind != found_.begin())
+        if (node& there = *std::prev(behind)->second; covers(there, bytes, rights)) {
+            there.hold();
+            count_hit();
+            return there;
+        }
+    node& made = make_pages(pages_of(bytes), rights, out);
+    misses_.fetch_add(1, std::memory_order_relaxed);
+    return made;
+}
+
+node& cache::hold_remote_key(const range& bytes, access rights, ended& out)
+{
+    if (node* const there = remote_.find(bytes, rights)) {
+        there->hold();
+        count_hit();
+        return *there;
+    }
+    memory_region region = make_region(bytes, rights); // first, because it throws if there are no such rights
+    node& pages = hold_pages(bytes, rights, out);
+    node& made = make_node(bytes, rights, std::move(region));
+    made.pages = &pages;
+    made.lkey = pages.lkey;
+    made.rkey = made.region->lkey();
+    try {
+        keys_.emplace(bytes.begin, &made);
+    } catch (const std::bad_alloc&) {
+        abandon(made, out);
+        throw;
+    }
+    longest_key_ = std::max(longest_key_, bytes.bytes());
+    made.word.fetch_sub(node::gone | node::freed, std::memory_order_release);
+    remote_.add(made);
+    made_remote_.fetch_add(1, std::memory_order_relaxed);
+    return made;
+}
+
+/// With its neighbors, if all of their pages can be registered as one and have room; else alone.
+node& cache::make_pages(const range& own, access rights, ended& out)
+{
+    node* made = nullptr;
+    const neighborhood alone{own, rights & access::local_write};
+    const neighborhood merged = with_neighbors(own, alone.rights);
+    if (merged.pages != own || merged.rights != alone.rights)
+        try {
+            if (try_pages(merged, out, made))
+                return *made;
+        } catch (const error&) { // a neighbor is gone, or has not these rights
+        }
+    if (!try_pages(alone, out, made))
+        refuse(own);
+    return *made;
+}
+
+/// Returns false if there is no room.
+bool cache::try_pages(const neighborhood& what, ended& out, node*& made)
+{
+    if (what.pages.bytes() > options_.budget_bytes)
+        return false;
+    memory_region region = make_region(what.pages, what.rights);
+    drop_pages(what.pages, out);
+    if (!make_room(what.pages.bytes(), out))
+        return false;
+    made = &make_node(what.pages, what.rights, std::move(region));
+    made->lkey = made->region->lkey();
+    try {
+        insert(*made);
+    } catch (const std::bad_alloc&) {
+        abandon(*made, out);
+        throw;
+    }
+    return true;
+}
+
+std::map<std::uintptr_t, node*>::const_iterator cache::first_behind(std::uintptr_t address) const noexcept
+{
+    return found_.upper_bound(address);
+}
+
+cache::neighborhood cache::with_neighbors(const range& own, access rights) const noexcept
+{
+    neighborhood all{own, rights};
+    auto at = first_behind(own.begin);
+    if (at != found_.begin() && std::prev(at)->second->bytes.end >= own.begin)
+        --at;
+    for (; at != found_.end() && at->first <= own.end; ++at) {
+        all.pages.begin = std::min(all.pages.begin, at->second->bytes.begin);
+        all.pages.end = std::max(all.pages.end, at->second->bytes.end);
+        all.rights = all.rights | at->second->rights;
+    }
+    return all;
+}
+
+/// Those that nobody holds end now, the others with their last holder. Returns how many there were.
+unsigned cache::drop_pages(const range& pages, ended& out) noexcept
+{
+    unsigned dropped = 0;
+    auto at = first_behind(pages.begin);
+    if (at != found_.begin() && std::prev(at)->second->bytes.overlaps(pages))
+        --at;
+    for (; at != found_.end() && at->second->bytes.overlaps(pages); ++dropped) {
+        node& found = *at++->second;
+        take_from_search(found);
+        found.word.fetch_or(node::ends | node::gone, std::memory_order_relaxed);
+        if (found.claim())
+            free(found, out);
+    }
+    return dropped;
+}
+
+void cache::drop_remote_keys(const range& bytes, ended& out) noexcept
+{
+    auto at = keys_.lower_bound({bytes.begin - std::min(bytes.begin, longest_key_), nullptr});
+    while (at != keys_.end() && at->first < bytes.end) {
+        node& key = *at++->second;
+        if (!key.bytes.overlaps(bytes))
+            continue;
+        take_from_search(key);
+        key.word.fetch_or(node::gone, std::memory_order_relaxed);
+        if (key.claim())
+            free(key, out);
+    }
+}
+
+void cache::take_from_search(node& found) noexcept
+{
+    if (found.pages) {
+        keys_.erase({found.bytes.begin, &found});
+        remote_.remove(found);
+        return;
+    }
+    map_.clear(found.bytes);
+    found_.erase(found.bytes.begin);
+    eviction_.erase({found.queued, &found});
+}
+
+/// Evicts until so many bytes more are within the budget. Returns false if too much is held.
+bool cache::make_room(std::size_t bytes, ended& out) noexcept
+{
+    // Each may be looked at twice: it was used since it was queued, and then it is queued anew.
+    for (std::size_t looks = 2 * eviction_.size();
+         bytes_.load(std::memory_order_relaxed) + bytes > options_.budget_bytes; --looks) {
+        if (looks == 0)
+            return false;
+        node& oldest = *eviction_.begin()->second;
+        const std::uint64_t used = oldest.used.load(std::memory_order_relaxed);
+        if (node::holders_of(oldest.word.load(std::memory_order_relaxed)) != 0) {
+            requeue(oldest, std::max(used, core::utc_clock::ticks()));
+        } else if (used > oldest.queued) {
+            requeue(oldest, used);
+        } else if (oldest.claim()) {
+            take_from_search(oldest);
+            free(oldest, out);
+            evictions_.fetch_add(1, std::memory_order_relaxed);
+        }
+    }
+    return true;
+}
+
+void cache::requeue(node& pages, std::uint64_t used) noexcept
+{
+    auto place = eviction_.extract({pages.queued, &pages});
+    place.value().first = pages.queued = used;
+    eviction_.insert(std::move(place));
+}
+
+void cache::free(node& claimed, ended& out) noexcept
+{
+    if (!claimed.pages)
+        bytes_.fetch_sub(claimed.bytes.bytes(), std::memory_order_relaxed);
+    out.add(claimed);
+}
+
+memory_region cache::make_region(const range& bytes, access rights) const
+{
+    const memory adopted = host_.adopt(reinterpret_cast<void*>(bytes.begin), bytes.bytes());
+    memory_region region(adopted, {.rights = rights, .domain = options_.domain});
+    for (const registrar& nic : nics_)
+        nic(region);
+    return region;
+}
+
+/// Allocates what one miss() needs, but for the elements of found_, eviction_ and keys_.
+void cache::prepare()
+{
+    map_.prepare();
+    remote_.prepare();
+    for (int needed = 2; needed > 0; --needed) // pages and a remote key
+        if (!free_ || !free_->after)
+            recycled(all_.emplace_back());
+}
+
+void cache::recycled(node& free) noexcept
+{
+    free.after = std::exchange(free_, &free);
+}
+
+/// The node has one holder, and still its flags: nobody else can hold it. @pre prepare()
+node& cache::make_node(const range& bytes, access rights, memory_region&& region) noexcept
+{
+    node& made = *std::exchange(free_, free_->after);
+    made.owner = this;
+    made.bytes = bytes;
+    made.rights = rights;
+    made.rkey = 0;
+    made.pages = nullptr;
+    made.region.emplace(std::move(region));
+    made.used.store(core::utc_clock::ticks(), std::memory_order_relaxed);
+    made.word.fetch_add(1, std::memory_order_relaxed);
+    live_.fetch_add(1, std::memory_order_relaxed);
+    return made;
+}
+
+/// A node of make_node() that nobody can find.
+void cache::abandon(node& made, ended& out) noexcept
+{
+    made.word.fetch_sub(1, std::memory_order_relaxed);
+    out.add(made);
+}
+
+/// Lets get() find new pages. Throws std::bad_alloc, and has changed nothing then.
+void cache::insert(node& pages)
+{
+    pages.queued = pages.used.load(std::memory_order_relaxed);
+    const auto queued = eviction_.emplace(pages.queued, &pages).first;
+    try {
+        found_.emplace(pages.bytes.begin, &pages);
+    } catch (const std::bad_alloc&) {
+        eviction_.erase(queued);
+        throw;
+    }
+    bytes_.fetch_add(pages.bytes.bytes(), std::memory_order_relaxed);
+    pages.word.fetch_sub(node::ends | node::gone | node::freed, std::memory_order_release);
+    map_.set(pages.bytes, pages);
+}
+
+void cache::refuse(const range& own) const
+{
+    const std::uint64_t held = bytes_.load(std::memory_order_relaxed);
+    if (own.bytes() > options_.budget_bytes)
+        throw error(errc::out_of_memory,
+                    fmt::format("weftio: registration_cache: the pages at {:#x} have {} bytes, more than the budget of "
+                                "{}; raise registration_cache_options::budget_bytes",
+                                own.begin, own.bytes(), options_.budget_bytes));
+    throw error(errc::out_of_memory,
+                fmt::format("weftio: registration_cache: no room for {} bytes of pages at {:#x}: handles hold {} bytes "
+                            "of the budget of {}; destroy handles, or raise registration_cache_options::budget_bytes",
+                            own.bytes(), own.begin, held, options_.budget_bytes));
+}
+
+void cache::invalidate(const range& bytes)
+{
+    ended out(*this);
+    const std::scoped_lock lock(mutex_);
+    drop_remote_keys(bytes, out);
+    invalidations_.fetch_add(drop_pages(bytes, out), std::memory_order_relaxed);
+}
+
+void cache::end_last(node& held) noexcept
+{
+    if (!maker_.may_end()) // in a child of fork() another thread may have had the lock
+        return;
+    ended out(*this);
+    const std::scoped_lock lock(mutex_);
+    if (!held.give_back_last())
+        return;
+    if (held.pages && keys_.count({held.bytes.begin, &held}) != 0)
+        take_from_search(held);
+    free(held, out);
+}
+
+void cache::close() noexcept
+{
+    if (!maker_.may_end())
+        return;
+    bool empty = false;
+    {
+        ended out(*this);
+        const std::scoped_lock lock(mutex_);
+        drop_pages({0, std::numeric_limits<std::uintptr_t>::max()}, out);
+        closed_ = true;
+        empty = live_.load(std::memory_order_relaxed) == 0;
+    }
+    if (empty) // else the last node deletes the cache, maybe in `out`
+        delete this;
+}
+
+cache::ended::~ended()
+{
+    while (first_) {
+        node& each = *std::exchange(first_, first_->after);
+        node* const pages = each.pages;
+        each.region.reset();
+        of_.recycle(each);
+        if (pages)
+            pages->give_back();
+    }
+}
+
+/// Deletes the cache, if it was closed and this was the last node.
+void cache::recycle(node& freed) noexcept
+{
+    {
+        const std::scoped_lock lock(mutex_);
+        recycled(freed);
+        if (live_.fetch_sub(1, std::memory_order_relaxed) != 1 || !closed_)
+            return;
+    }
+    delete this;
+}
+
+void cache::count_hit() noexcept
+{
+    static std::atomic<unsigned> threads{0};
+    thread_local const unsigned own = threads.fetch_add(1, std::memory_order_relaxed);
+    stripes_[own % stripes_.size()].hits.fetch_add(1, std::memory_order_relaxed);
+}
+
+registration_cache_counters cache::counters() const noexcept
+{
+    constexpr auto relaxed = std::memory_order_relaxed;
+    registration_cache_counters now{.misses = misses_.load(relaxed),
+                                    .remote_keys = made_remote_.load(relaxed),
+                                    .evictions = evictions_.load(relaxed),
+                                    .invalidations = invalidations_.load(relaxed),
+                                    .bytes = bytes_.load(relaxed),
+                                    .registrations = live_.load(relaxed)};
+    for (const stripe& each : stripes_)
+        now.hits += each.hits.load(relaxed);
+    return now;
+}
+
+void cache::fill_row(rte_tel_data* dict) const
+{
+    const registration_cache_counters now = counters();
+    core::put(dict, "hits", now.hits);
+    core::put(dict, "misses", now.misses);
+    core::put(dict, "remote_keys", now.remote_keys);
+    core::put(dict, "evictions", now.evictions);
+    core::put(dict, "invalidations", now.invalidations);
+    core::put(dict, "bytes", now.bytes);
+    core::put(dict, "budget_bytes", options_.budget_bytes);
+    core::put(dict, "registrations", now.registrations);
+    rte_tel_data_add_dict_string(dict, "staleness", "close_first");
+}
+
+} // namespace weftio::registrations

@@ -1,0 +1,135 @@
+// The registrations of one cache: found without a lock, made and given back under one.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/process.hpp"
+#include "core/telemetry.hpp"
+#include "registrations/node.hpp"
+#include "registrations/page_map.hpp"
+#include "registrations/remote_keys.hpp"
+#include "weftio/device.hpp"
+#include "weftio/registration_cache.hpp"
+
+namespace weftio::registrations {
+
+/// How a region of the cache is registered with one port or engine.
+using registrar = std::function<void(memory_region&)>;
+
+/// What registration_cache promises. Deletes itself once it is closed and nobody holds a node of it.
+///
+/// Regions are destroyed without the lock, because that waits for engines.
+class cache {
+ public:
+    explicit cache(const registration_cache_options& options);
+    cache(const cache&) = delete;
+    cache& operator=(const cache&) = delete;
+
+    void register_with(registrar nic);
+    /// Returns a node that the caller holds.
+    node& get(const range& bytes, access rights)
+    {
+        if (node* const found = find(bytes, rights)) [[likely]] {
+            count_hit();
+            return *found;
+        }
+        return miss(bytes, rights);
+    }
+    void invalidate(const range& bytes);
+    registration_cache_counters counters() const noexcept;
+    /// Ends the cache, but for what is held. The caller must not use it afterwards.
+    void close() noexcept;
+    /// See node::give_back(): the caller holds the node, maybe as the last one.
+    void end_last(node& held) noexcept;
+
+    /// A right that only a remote key gives.
+    static constexpr bool needs_remote_key(access rights) noexcept
+    {
+        return (static_cast<unsigned>(rights) & ~static_cast<unsigned>(access::local_write)) != 0;
+    }
+
+ private:
+    /// Nodes with `freed` whose regions are to be destroyed: when it ends, without the lock.
+    class ended {
+     public:
+        explicit ended(cache& of) noexcept : of_(of) {}
+        ended(const ended&) = delete;
+        ended& operator=(const ended&) = delete;
+        ~ended();
+        void add(node& claimed) noexcept { claimed.after = std::exchange(first_, &claimed); }
+
+     private:
+        cache& of_;
+        node* first_ = nullptr;
+    };
+    struct neighborhood {
+        range pages;
+        access rights;
+    };
+
+    node* find(const range& bytes, access rights) const noexcept;
+    node& miss(const range& bytes, access rights);
+    static bool covers(const node& pages, const range& bytes, access rights) noexcept;
+    range pages_of(const range& bytes) const noexcept;
+    void count_hit() noexcept;
+    void recycle(node& freed) noexcept;
+    void fill_row(rte_tel_data* dict) const;
+
+    // Under the lock:
+    node& hold_pages(const range& bytes, access rights, ended& out);
+    node& hold_remote_key(const range& bytes, access rights, ended& out);
+    node& make_pages(const range& own, access rights, ended& out);
+    bool try_pages(const neighborhood& what, ended& out, node*& made);
+    neighborhood with_neighbors(const range& own, access rights) const noexcept;
+    std::map<std::uintptr_t, node*>::const_iterator first_behind(std::uintptr_t address) const noexcept;
+    unsigned drop_pages(const range& pages, ended& out) noexcept;
+    void drop_remote_keys(const range& bytes, ended& out) noexcept;
+    void take_from_search(node& pages) noexcept;
+    bool make_room(std::size_t bytes, ended& out) noexcept;
+    void requeue(node& pages, std::uint64_t used) noexcept;
+    void free(node& claimed, ended& out) noexcept;
+    memory_region make_region(const range& bytes, access rights) const;
+    void prepare();
+    void recycled(node& free) noexcept;
+    node& make_node(const range& bytes, access rights, memory_region&& region) noexcept;
+    void abandon(node& made, ended& out) noexcept;
+    void insert(node& pages);
+    [[noreturn]] void refuse(const range& own) const;
+
+    const core::maker maker_{};
+    const registration_cache_options options_;
+    const std::size_t page_bytes_;
+    const device host_ = device::open("cpu");
+    page_map map_;
+    remote_keys remote_;
+
+    std::mutex mutex_; ///< guards the members below, and map_ and remote_ except their searches
+    std::vector<registrar> nics_;
+    std::deque<node> all_;                               ///< a node never moves
+    node* free_ = nullptr;                               ///< linked by node::after
+    std::map<std::uintptr_t, node*> found_;              ///< pages that get() finds, by their first byte
+    std::set<std::pair<std::uint64_t, node*>> eviction_; ///< the same, the least recently used first (node::queued)
+    std::set<std::pair<std::uintptr_t, node*>> keys_;    ///< remote keys, by their first byte
+    std::size_t longest_key_ = 0;                        ///< bytes of the longest remote key that there was
+    bool closed_ = false;
+
+    struct alignas(64) stripe {
+        std::atomic<std::uint64_t> hits{0};
+    };
+    std::array<stripe, 16> stripes_; ///< threads count in different ones
+    std::atomic<std::uint64_t> misses_{0}, made_remote_{0}, evictions_{0}, invalidations_{0}, bytes_{0}, live_{0};
+    std::optional<core::telemetry_row> row_; ///< last member, destroyed first: it reads the others
+};
+
+} // namespace weftio::registrations
