@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -16,11 +17,29 @@ class cache;
 struct node;
 } // namespace registrations
 
+/// How a registration_cache learns that memory is gone.
+enum class registration_staleness : std::uint8_t {
+    close_first, ///< the program promises to call invalidate() first; costs nothing
+    /// Linux tells it (userfaultfd with events): munmap(), mremap() that moves, brk() and madvise() that drops
+    /// pages, whoever calls them, also free() and memory allocators. Not seen are mprotect(), truncation of a file and
+    /// fallocate(). When such a call has returned, no get() returns the old registration any more; remote keys of these
+    /// bytes are withdrawn soon after, also while handles have them. Works for private anonymous memory, from Linux
+    /// 5.19 on for shared memory and huge pages, too; not for shmat(), pages of a
+    /// file, or pages that another userfaultfd has.
+    /// Each such call on registered pages waits for a thread of the cache to read its event.
+    userfault,
+};
+
 struct registration_cache_options {
     /// Bytes of pages that may be registered at a time, at least a page. Pages of several registrations count once for
     /// each. This is book-kept: software NICs do not pin pages.
     std::size_t budget_bytes = std::size_t{1} << 30;
     protection_domain domain{}; ///< of all keys; queues of this domain may use them
+    registration_staleness staleness = registration_staleness::close_first;
+    /// Called for each remote key that is withdrawn while handles have it, once NICs refuse it: by revoke(), or when
+    /// the memory is gone. On the thread that calls revoke() or get(), or on one of the cache; without its lock. It may
+    /// use the cache, but not end it.
+    std::function<void(std::uint32_t rkey)> on_revoked{};
 };
 
 /// Counts since the cache was made, and what is registered now.
@@ -29,7 +48,8 @@ struct registration_cache_counters {
     std::uint64_t misses = 0;        ///< get() for which pages were registered
     std::uint64_t remote_keys = 0;   ///< remote keys made
     std::uint64_t evictions = 0;     ///< registrations given back for the budget
-    std::uint64_t invalidations = 0; ///< registrations of pages that invalidate() has dropped
+    std::uint64_t invalidations = 0; ///< registrations of pages dropped by invalidate(), revoke() or a change of memory
+    std::uint64_t revocations = 0;   ///< remote keys withdrawn while handles had them
     std::uint64_t bytes = 0;         ///< now: bytes of registered pages
     std::uint64_t registrations = 0; ///< now: registrations of pages, and remote keys
 };
@@ -57,9 +77,9 @@ class registration {
     }
 
     explicit operator bool() const noexcept { return node_ != nullptr; }
-    /// The key for entries of the program's own queues, in host byte order, as memory_region::lkey(). It names the whole
-    /// pages around the bytes, and may name more: neighbors share a registration. It has access::local_write if that
-    /// was asked for, or if the neighbors have it. Entries name bytes by their addresses in the program.
+    /// The key for entries of the program's own queues, in host byte order, as memory_region::lkey(). It names the
+    /// whole pages around the bytes, and may name more: neighbors share a registration. It has access::local_write if
+    /// that was asked for, or if the neighbors have it. Entries name bytes by their addresses in the program.
     std::uint32_t lkey() const noexcept;
     /// The key for peers, in host byte order: exactly the bytes and the rights that get() was asked for. 0 if no right
     /// beside access::local_write was asked for. It ends with the last handle of the same address, bytes and rights.
@@ -96,8 +116,8 @@ class registration {
 /// not kept beyond their last handle, because a peer could use them.
 ///
 /// The program promises to call invalidate() before it unmaps or frees registered memory that it does not hold a handle
-/// of (close first). Else a later get() of other memory at the same address returns the old registration, which on a
-/// NIC that pins pages names the old memory.
+/// of (registration_staleness::close_first). Else a later get() of other memory at the same address returns the old
+/// registration, which on a NIC that pins pages names the old memory.
 ///
 /// - Ownership: move-only; keeps its ports and engines alive. The destructor gives back what nobody holds; handles give
 ///   back the rest.
@@ -108,7 +128,8 @@ class registration {
 class registration_cache {
  public:
     /// Registers with no port or engine until register_with().
-    /// @throws weftio::error errc::invalid_argument the budget is below a page
+    /// @throws weftio::error errc::invalid_argument the budget is below a page; errc::permission_denied,
+    ///         errc::not_supported the kernel or the container refuses userfaultfd; errc::out_of_memory
     explicit registration_cache(registration_cache_options options = {});
     /// Registers with one port. Errors: as above.
     explicit registration_cache(const port& port, registration_cache_options options = {});
@@ -128,13 +149,20 @@ class registration_cache {
     /// @throws weftio::error errc::invalid_argument `bytes` is 0, the range wraps, `address` is null, or `rights`
     ///         include remote_write or remote_atomic without local_write; errc::not_reachable the process cannot read
     ///         all of the bytes, or `rights` have local_write and not all can be written; errc::out_of_memory the pages
-    ///         are more than the budget, or so with those that handles hold, or all keys are in use. On error nothing
-    ///         is registered; registrations may have been evicted.
+    ///         are more than the budget, or so with those that handles hold, or all keys are in use;
+    ///         errc::not_supported, errc::in_use userfaultfd cannot watch the pages. On error nothing is registered;
+    ///         registrations may have been evicted.
     [[nodiscard]] registration get(const void* address, std::size_t bytes, access rights = access::local_write);
     /// Drops registrations and remote keys of pages of these bytes: no later get() returns them. Those that nobody
     /// holds are given back before it returns, which blocks as the destructor of memory_region; the others are given
     /// back with their last handle. Does nothing if there are none.
     void invalidate(const void* address, std::size_t bytes);
+    /// As invalidate(), and withdraws remote keys of these bytes that handles have. When it returns, NICs refuse these
+    /// keys and access no byte by them; requests of peers that are under way fail with a remote access error. Blocks
+    /// for up to one iteration of each engine. Local keys stay valid until their last handle. Keys to which memory
+    /// windows are bound stay, and the log tells so: free the windows first.
+    /// @return how many keys it has withdrawn
+    std::size_t revoke(const void* address, std::size_t bytes);
     /// Never blocks. Values are exact once the calls have returned.
     registration_cache_counters counters() const noexcept;
 

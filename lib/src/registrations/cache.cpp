@@ -29,6 +29,8 @@ cache::cache(const registration_cache_options& options)
                     fmt::format("weftio: registration_cache: budget_bytes is {}, but a registration has at least one "
                                 "page of {} bytes; set {} at least",
                                 options.budget_bytes, page_bytes_, page_bytes_));
+    if (options.staleness == registration_staleness::userfault)
+        monitor_ = std::make_unique<userfault>([this] { handle_changes(); });
     row_.emplace(core::telemetry_kind::registration_cache, [this](rte_tel_data* dict) { fill_row(dict); });
 }
 
@@ -135,6 +137,8 @@ bool cache::try_pages(const neighborhood& what, ended& out, node*& made)
 {
     if (what.pages.bytes() > options_.budget_bytes)
         return false;
+    if (monitor_)
+        monitor_->watch(what.pages); // first: from now on nothing that happens to them is missed
     memory_region region = make_region(what.pages, what.rights);
     drop_pages(what.pages, out);
     if (!make_room(what.pages.bytes(), out))
@@ -169,49 +173,6 @@ cache::neighborhood cache::with_neighbors(const range& own, access rights) const
     return all;
 }
 
-/// Those that nobody holds end now, the others with their last holder. Returns how many there were.
-unsigned cache::drop_pages(const range& pages, ended& out) noexcept
-{
-    unsigned dropped = 0;
-    auto at = first_behind(pages.begin);
-    if (at != found_.begin() && std::prev(at)->second->bytes.overlaps(pages))
-        --at;
-    for (; at != found_.end() && at->second->bytes.overlaps(pages); ++dropped) {
-        node& found = *at++->second;
-        take_from_search(found);
-        found.word.fetch_or(node::ends | node::gone, std::memory_order_relaxed);
-        if (found.claim())
-            free(found, out);
-    }
-    return dropped;
-}
-
-void cache::drop_remote_keys(const range& bytes, ended& out) noexcept
-{
-    auto at = keys_.lower_bound({bytes.begin - std::min(bytes.begin, longest_key_), nullptr});
-    while (at != keys_.end() && at->first < bytes.end) {
-        node& key = *at++->second;
-        if (!key.bytes.overlaps(bytes))
-            continue;
-        take_from_search(key);
-        key.word.fetch_or(node::gone, std::memory_order_relaxed);
-        if (key.claim())
-            free(key, out);
-    }
-}
-
-void cache::take_from_search(node& found) noexcept
-{
-    if (found.pages) {
-        keys_.erase({found.bytes.begin, &found});
-        remote_.remove(found);
-        return;
-    }
-    map_.clear(found.bytes);
-    found_.erase(found.bytes.begin);
-    eviction_.erase({found.queued, &found});
-}
-
 /// Evicts until so many bytes more are within the budget. Returns false if too much is held.
 bool cache::make_room(std::size_t bytes, ended& out) noexcept
 {
@@ -228,6 +189,7 @@ bool cache::make_room(std::size_t bytes, ended& out) noexcept
             requeue(oldest, used);
         } else if (oldest.claim()) {
             take_from_search(oldest);
+            unwatch(oldest.bytes);
             free(oldest, out);
             evictions_.fetch_add(1, std::memory_order_relaxed);
         }
@@ -244,8 +206,12 @@ void cache::requeue(node& pages, std::uint64_t used) noexcept
 
 void cache::free(node& claimed, ended& out) noexcept
 {
-    if (!claimed.pages)
+    if (claimed.pages) {
+        take_from_search(claimed);
+        keys_.erase({claimed.bytes.begin, &claimed});
+    } else {
         bytes_.fetch_sub(claimed.bytes.bytes(), std::memory_order_relaxed);
+    }
     out.add(claimed);
 }
 
@@ -282,6 +248,7 @@ node& cache::make_node(const range& bytes, access rights, memory_region&& region
     made.rights = rights;
     made.rkey = 0;
     made.pages = nullptr;
+    made.withdrawn = false;
     made.region.emplace(std::move(region));
     made.used.store(core::utc_clock::ticks(), std::memory_order_relaxed);
     made.word.fetch_add(1, std::memory_order_relaxed);
@@ -326,14 +293,6 @@ void cache::refuse(const range& own) const
                             own.bytes(), own.begin, held, options_.budget_bytes));
 }
 
-void cache::invalidate(const range& bytes)
-{
-    ended out(*this);
-    const std::scoped_lock lock(mutex_);
-    drop_remote_keys(bytes, out);
-    invalidations_.fetch_add(drop_pages(bytes, out), std::memory_order_relaxed);
-}
-
 void cache::end_last(node& held) noexcept
 {
     if (!maker_.may_end()) // in a child of fork() another thread may have had the lock
@@ -342,8 +301,6 @@ void cache::end_last(node& held) noexcept
     const std::scoped_lock lock(mutex_);
     if (!held.give_back_last())
         return;
-    if (held.pages && keys_.count({held.bytes.begin, &held}) != 0)
-        take_from_search(held);
     free(held, out);
 }
 
@@ -351,6 +308,8 @@ void cache::close() noexcept
 {
     if (!maker_.may_end())
         return;
+    if (monitor_)
+        monitor_->stop(); // its threads use the cache
     bool empty = false;
     {
         ended out(*this);
@@ -401,6 +360,7 @@ registration_cache_counters cache::counters() const noexcept
                                     .remote_keys = made_remote_.load(relaxed),
                                     .evictions = evictions_.load(relaxed),
                                     .invalidations = invalidations_.load(relaxed),
+                                    .revocations = revocations_.load(relaxed),
                                     .bytes = bytes_.load(relaxed),
                                     .registrations = live_.load(relaxed)};
     for (const stripe& each : stripes_)
@@ -416,10 +376,12 @@ void cache::fill_row(rte_tel_data* dict) const
     core::put(dict, "remote_keys", now.remote_keys);
     core::put(dict, "evictions", now.evictions);
     core::put(dict, "invalidations", now.invalidations);
+    core::put(dict, "revocations", now.revocations);
     core::put(dict, "bytes", now.bytes);
     core::put(dict, "budget_bytes", options_.budget_bytes);
     core::put(dict, "registrations", now.registrations);
-    rte_tel_data_add_dict_string(dict, "staleness", "close_first");
+    rte_tel_data_add_dict_string(dict, "staleness",
+                                 options_.staleness == registration_staleness::userfault ? "userfault" : "close_first");
 }
 
 } // namespace weftio::registrations

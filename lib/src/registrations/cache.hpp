@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -19,6 +20,7 @@
 #include "registrations/node.hpp"
 #include "registrations/page_map.hpp"
 #include "registrations/remote_keys.hpp"
+#include "registrations/userfault.hpp"
 #include "weftio/device.hpp"
 #include "weftio/registration_cache.hpp"
 
@@ -40,6 +42,8 @@ class cache {
     /// Returns a node that the caller holds.
     node& get(const range& bytes, access rights)
     {
+        if (monitor_ && !monitor_->is_quiet())
+            handle_changes();
         if (node* const found = find(bytes, rights)) [[likely]] {
             count_hit();
             return *found;
@@ -47,6 +51,7 @@ class cache {
         return miss(bytes, rights);
     }
     void invalidate(const range& bytes);
+    std::size_t revoke(const range& bytes);
     registration_cache_counters counters() const noexcept;
     /// Ends the cache, but for what is held. The caller must not use it afterwards.
     void close() noexcept;
@@ -73,6 +78,21 @@ class cache {
         cache& of_;
         node* first_ = nullptr;
     };
+    /// Remote keys that are held, by `this` too: when it ends, without the lock, it withdraws them.
+    class revoked {
+     public:
+        explicit revoked(cache& of) noexcept : of_(of) {}
+        revoked(const revoked&) = delete;
+        revoked& operator=(const revoked&) = delete;
+        ~revoked() { withdraw(); }
+        /// @pre somebody holds the key, and it ends with its last holder
+        void add(node& key) noexcept;
+        std::size_t withdraw() noexcept; ///< returns how many
+
+     private:
+        cache& of_;
+        node* first_ = nullptr;
+    };
     struct neighborhood {
         range pages;
         access rights;
@@ -84,6 +104,8 @@ class cache {
     range pages_of(const range& bytes) const noexcept;
     void count_hit() noexcept;
     void recycle(node& freed) noexcept;
+    void handle_changes() noexcept;
+    bool withdraw(node& key) noexcept;
     void fill_row(rte_tel_data* dict) const;
 
     // Under the lock:
@@ -94,8 +116,9 @@ class cache {
     neighborhood with_neighbors(const range& own, access rights) const noexcept;
     std::map<std::uintptr_t, node*>::const_iterator first_behind(std::uintptr_t address) const noexcept;
     unsigned drop_pages(const range& pages, ended& out) noexcept;
-    void drop_remote_keys(const range& bytes, ended& out) noexcept;
-    void take_from_search(node& pages) noexcept;
+    void drop_remote_keys(const range& bytes, ended& out, revoked* held) noexcept;
+    void take_from_search(node& found) noexcept;
+    void unwatch(const range& pages) noexcept;
     bool make_room(std::size_t bytes, ended& out) noexcept;
     void requeue(node& pages, std::uint64_t used) noexcept;
     void free(node& claimed, ended& out) noexcept;
@@ -129,6 +152,8 @@ class cache {
     };
     std::array<stripe, 16> stripes_; ///< threads count in different ones
     std::atomic<std::uint64_t> misses_{0}, made_remote_{0}, evictions_{0}, invalidations_{0}, bytes_{0}, live_{0};
+    std::atomic<std::uint64_t> revocations_{0};
+    std::unique_ptr<userfault> monitor_;     ///< nullptr: close_first
     std::optional<core::telemetry_row> row_; ///< last member, destroyed first: it reads the others
 };
 

@@ -44,8 +44,10 @@ struct node {
     std::atomic<std::uint64_t> hash{0};    ///< of a remote key
     std::atomic<node*> next{nullptr};      ///< in the chain of its hash
     std::optional<memory_region> region{}; ///< guarded by `freed`: whoever sets the flag, or makes the node
-    node* after = nullptr;                 ///< in a list of nodes with `freed`
-    std::uint64_t queued = 0;              ///< `used` when it was queued for eviction; guarded by the lock of the cache
+    node* after = nullptr; ///< in a list of nodes with `freed`, or of remote keys that are being withdrawn
+    // Guarded by the lock of the cache:
+    std::uint64_t queued = 0; ///< `used` when it was queued for eviction
+    bool withdrawn = false;   ///< a remote key that NICs refuse, or soon will, while it is held
 
     /// Returns whether the caller is now a holder. Any thread; takes no lock, unless it meets the node at its end.
     bool hold() noexcept

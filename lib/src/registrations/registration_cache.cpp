@@ -34,6 +34,13 @@ registrations::range checked(const void* address, std::size_t bytes)
     return {begin, begin + bytes};
 }
 
+registrations::range clamped(const void* address, std::size_t bytes)
+{
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    const std::uintptr_t most = std::numeric_limits<std::uintptr_t>::max() - begin;
+    return {begin, begin + std::min<std::uintptr_t>(bytes, most)};
+}
+
 template <class Nic>
 std::uint32_t key_of(registrations::node* node, bool remote, const Nic& nic)
 {
@@ -124,9 +131,12 @@ registration registration_cache::get(const void* address, std::size_t bytes, acc
 
 void registration_cache::invalidate(const void* address, std::size_t bytes)
 {
-    const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    const std::uintptr_t most = std::numeric_limits<std::uintptr_t>::max() - begin;
-    cache_->invalidate({begin, begin + std::min<std::uintptr_t>(bytes, most)});
+    cache_->invalidate(clamped(address, bytes));
+}
+
+std::size_t registration_cache::revoke(const void* address, std::size_t bytes)
+{
+    return cache_->revoke(clamped(address, bytes));
 }
 
 registration_cache_counters registration_cache::counters() const noexcept

@@ -7,7 +7,6 @@
 
 #include "pages.hpp"
 #include "unit/device/fixture.hpp"
-#include "unit/telemetry/ask.hpp"
 #include "weftio/dma.hpp"
 #include "weftio/error.hpp"
 #include "weftio/memory.hpp"
@@ -273,7 +272,7 @@ TEST_F(Registrations, AreCountedInTelemetry)
     const pages memory(1);
     (void)cache->get(memory.at(0), 1);
     (void)cache->get(memory.at(0), 1);
-    const std::string page = ask("/weftio/registration_cache");
+    const std::string page = telemetry_of_caches();
     EXPECT_THAT(page, testing::HasSubstr("\"hits\":1"));
     EXPECT_THAT(page, testing::HasSubstr("\"misses\":1"));
     EXPECT_THAT(page, testing::HasSubstr("\"bytes\":4096"));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -11,6 +12,7 @@
 
 #include "keys/key_table.hpp"
 #include "software_nic.hpp"
+#include "unit/telemetry/ask.hpp"
 #include "weftio/registration_cache.hpp"
 
 namespace weftio::test {
@@ -42,6 +44,16 @@ inline std::optional<keys::key_entry> entry_of(const port& port, std::uint32_t k
 {
     const auto found = software_nic(port).keys().find(key);
     return found ? std::optional(found->entry) : std::nullopt;
+}
+
+/// The page of telemetry with the rows of caches that exist: earlier numbers are those of other tests.
+inline std::string telemetry_of_caches()
+{
+    const std::string first = ask("/weftio/registration_cache"), name = "\"next\":";
+    const std::size_t next = first.find(name);
+    return next == std::string::npos
+               ? first
+               : ask("/weftio/registration_cache," + std::to_string(std::stoul(first.substr(next + name.size()))));
 }
 
 inline bool is_exactly(const std::optional<keys::key_entry>& entry, const void* address, std::size_t bytes,

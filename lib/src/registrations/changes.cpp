@@ -1,0 +1,134 @@
+// What takes registrations from the cache before their time: other memory at their addresses, and the program.
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/log.hpp"
+#include "core/printable.hpp"
+#include "registrations/cache.hpp"
+
+namespace weftio::registrations {
+
+/// Those that nobody holds end now, the others with their last holder. Returns how many there were.
+unsigned cache::drop_pages(const range& pages, ended& out) noexcept
+{
+    unsigned dropped = 0;
+    auto at = first_behind(pages.begin);
+    if (at != found_.begin() && std::prev(at)->second->bytes.overlaps(pages))
+        --at;
+    for (; at != found_.end() && at->second->bytes.overlaps(pages); ++dropped) {
+        node& found = *at++->second;
+        take_from_search(found);
+        found.word.fetch_or(node::ends | node::gone, std::memory_order_relaxed);
+        if (found.claim())
+            free(found, out);
+    }
+    return dropped;
+}
+
+/// @param held  where keys go that somebody holds; nullptr: they stay valid until their last holder
+void cache::drop_remote_keys(const range& bytes, ended& out, revoked* held) noexcept
+{
+    auto at = keys_.lower_bound({bytes.begin - std::min(bytes.begin, longest_key_), nullptr});
+    while (at != keys_.end() && at->first < bytes.end) {
+        node& key = *at++->second;
+        if (!key.bytes.overlaps(bytes))
+            continue;
+        take_from_search(key);
+        key.word.fetch_or(node::gone, std::memory_order_relaxed);
+        if (key.claim())
+            free(key, out);
+        else if (held)
+            held->add(key);
+    }
+}
+
+void cache::take_from_search(node& found) noexcept
+{
+    if (found.pages) {
+        remote_.remove(found);
+        return;
+    }
+    map_.clear(found.bytes);
+    found_.erase(found.bytes.begin);
+    eviction_.erase({found.queued, &found});
+}
+
+/// Pages that get() finds no longer, unless a key that is still valid needs their events.
+void cache::unwatch(const range& pages) noexcept
+{
+    if (!monitor_)
+        return;
+    const auto key = keys_.lower_bound({pages.begin - std::min(pages.begin, longest_key_), nullptr});
+    if (key == keys_.end() || key->first >= pages.end)
+        monitor_->unwatch(pages);
+}
+
+void cache::invalidate(const range& bytes)
+{
+    ended out(*this);
+    const std::scoped_lock lock(mutex_);
+    drop_remote_keys(bytes, out, nullptr);
+    invalidations_.fetch_add(drop_pages(bytes, out), std::memory_order_relaxed);
+}
+
+std::size_t cache::revoke(const range& bytes)
+{
+    ended out(*this);
+    revoked held(*this);
+    {
+        const std::scoped_lock lock(mutex_);
+        drop_remote_keys(bytes, out, &held);
+        invalidations_.fetch_add(drop_pages(bytes, out), std::memory_order_relaxed);
+    }
+    return held.withdraw();
+}
+
+/// Memory has been unmapped, moved or emptied.
+void cache::handle_changes() noexcept
+{
+    ended out(*this);
+    revoked held(*this);
+    const std::scoped_lock lock(mutex_);
+    monitor_->take([&](const range& changed) {
+        drop_remote_keys(changed, out, &held);
+        invalidations_.fetch_add(drop_pages(changed, out), std::memory_order_relaxed);
+    });
+}
+
+void cache::revoked::add(node& key) noexcept
+{
+    if (key.withdrawn)
+        return;
+    key.withdrawn = true;
+    key.word.fetch_add(1, std::memory_order_relaxed);
+    key.after = std::exchange(first_, &key);
+}
+
+std::size_t cache::revoked::withdraw() noexcept
+{
+    std::size_t count = 0;
+    while (first_) {
+        node& key = *std::exchange(first_, first_->after);
+        count += of_.withdraw(key) ? 1 : 0;
+        key.give_back();
+    }
+    return count;
+}
+
+bool cache::withdraw(node& key) noexcept
+try {
+    key.region->close();
+    revocations_.fetch_add(1, std::memory_order_relaxed);
+    if (options_.on_revoked)
+        options_.on_revoked(key.rkey);
+    return true;
+} catch (const std::exception& why) {
+    core::log(log_level::warning, fmt::format("registration_cache: key {:#x} could not be withdrawn: {}", key.rkey,
+                                              core::printable(why.what())));
+    return false;
+}
+
+} // namespace weftio::registrations

@@ -1,0 +1,196 @@
+#include "registrations/userfault.hpp"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "weftio/error.hpp"
+
+// Of newer headers than Debian 12 needs to have.
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+#ifndef UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+#define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1 << 12)
+#endif
+
+namespace weftio::registrations {
+
+namespace {
+
+constexpr std::uint64_t events =
+    UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_PAGEFAULT_FLAG_WP;
+
+[[noreturn]] void refuse(int why)
+{
+    const bool forbidden = why == EPERM || why == EACCES;
+    throw error(forbidden ? errc::permission_denied : errc::not_supported,
+                fmt::format("weftio: registration_cache: the system refuses userfaultfd with events ({}); {}, or use "
+                            "registration_staleness::close_first",
+                            std::strerror(why),
+                            forbidden ? "allow that system call in the container's seccomp profile"
+                                      : "it needs Linux 5.11 with CONFIG_USERFAULTFD and write protection"));
+}
+
+int open_userfault()
+{
+    const auto descriptor = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+    if (descriptor < 0)
+        refuse(errno);
+    return descriptor;
+}
+
+/// Asks for the events; and for shared memory, which older kernels do not watch.
+bool ask_for(int descriptor, std::uint64_t features)
+{
+    uffdio_api api{};
+    api.api = UFFD_API;
+    api.features = features;
+    return ioctl(descriptor, UFFDIO_API, &api) == 0;
+}
+
+int open_with_events()
+{
+    int descriptor = open_userfault();
+    if (ask_for(descriptor, events | UFFD_FEATURE_WP_HUGETLBFS_SHMEM))
+        return descriptor;
+    close(descriptor);
+    descriptor = open_userfault();
+    if (!ask_for(descriptor, events)) {
+        const int why = errno;
+        close(descriptor);
+        refuse(why);
+    }
+    return descriptor;
+}
+
+void ring(int eventfd) noexcept
+{
+    const std::uint64_t one = 1;
+    static_cast<void>(!write(eventfd, &one, sizeof one));
+}
+
+/// Waits for either. Returns false for `stop`.
+bool wait_for(int descriptor, int stop) noexcept
+{
+    pollfd both[] = {{descriptor, POLLIN, 0}, {stop, POLLIN, 0}};
+    while (poll(both, 2, -1) < 0 && errno == EINTR) {
+    }
+    return both[1].revents == 0;
+}
+
+/// A thread that gets no signals of the program.
+template <class Body>
+std::thread quiet_thread(Body body)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread made(std::move(body));
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return made;
+}
+
+} // namespace
+
+userfault::userfault(std::function<void()> handle)
+    : descriptor_(open_with_events()), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), reader_(quiet_thread([this] { read_events(); })),
+      handler_(quiet_thread([this, handle = std::move(handle)] { handle_events(handle); }))
+{}
+
+void userfault::stop() noexcept
+{
+    if (!reader_.joinable())
+        return;
+    handler_ends_.store(true);
+    ring(wake_);
+    handler_.join(); // first, because the other one must read the events of what it frees
+    ring(stop_);
+    reader_.join();
+}
+
+userfault::~userfault()
+{
+    stop();
+    for (const int each : {descriptor_, wake_, stop_})
+        close(each);
+}
+
+void userfault::watch(const range& pages)
+{
+    uffdio_register what{};
+    what.range = {.start = pages.begin, .len = pages.bytes()};
+    what.mode = UFFDIO_REGISTER_MODE_WP;
+    if (ioctl(descriptor_, UFFDIO_REGISTER, &what) == 0)
+        return;
+    const int why = errno;
+    throw error(
+        why == EBUSY ? errc::in_use : errc::not_supported,
+        fmt::format("weftio: registration_cache: {} bytes of pages at {:#x} cannot be watched by userfaultfd "
+                    "({}): {}; use registration_staleness::close_first for them",
+                    pages.bytes(), pages.begin, std::strerror(why),
+                    why == EBUSY
+                        ? "another userfaultfd of the process watches them"
+                        : "they are not mapped, or are those of a file, of shmat() or of read-only shared memory"));
+}
+
+void userfault::unwatch(const range& pages) noexcept
+{
+    uffdio_range what{.start = pages.begin, .len = pages.bytes()};
+    static_cast<void>(ioctl(descriptor_, UFFDIO_UNREGISTER, &what)); // fails where nothing is mapped any more
+}
+
+void userfault::read_events() noexcept
+{
+    while (wait_for(descriptor_, stop_)) {
+        announced_.fetch_add(1); // before read(), which lets the caller of munmap() go on
+        read_all();
+        read_.store(announced_.load(std::memory_order_relaxed), std::memory_order_release);
+        ring(wake_);
+    }
+}
+
+void userfault::read_all() noexcept
+{
+    uffd_msg message;
+    while (read(descriptor_, &message, sizeof message) == static_cast<ssize_t>(sizeof message)) {
+        if (message.event == UFFD_EVENT_UNMAP || message.event == UFFD_EVENT_REMOVE)
+            put({message.arg.remove.start, message.arg.remove.end});
+        else if (message.event == UFFD_EVENT_REMAP)
+            put({message.arg.remap.from, message.arg.remap.from + message.arg.remap.len});
+    }
+}
+
+void userfault::put(const range& changed) noexcept
+{
+    const std::size_t last = last_.load(std::memory_order_relaxed);
+    if (last - first_.load(std::memory_order_acquire) == changed_.size()) {
+        overflowed_.store(true, std::memory_order_release);
+        return;
+    }
+    changed_[last % changed_.size()] = changed;
+    last_.store(last + 1, std::memory_order_release);
+}
+
+void userfault::handle_events(const std::function<void()>& handle)
+{
+    while (wait_for(wake_, stop_) && !handler_ends_.load()) {
+        std::uint64_t rings = 0;
+        static_cast<void>(!read(wake_, &rings, sizeof rings));
+        handle();
+    }
+}
+
+} // namespace weftio::registrations

@@ -1,0 +1,116 @@
+// Memory is unmapped and mapped anew at the same address, again and again, while a peer writes by the old key.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fleeting_memory.hpp"
+#include "pages.hpp"
+#include "patience.hpp"
+#include "unit/rdma/posted_ends.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::test {
+namespace {
+
+constexpr access peer_writes = access::local_write | access::remote_write;
+constexpr std::size_t written_bytes = 512;
+
+/// Two ends of one port. Each round has a connection of its own, because the last request of a round is refused.
+struct peers {
+    port null = port::open("null");
+    device cpu = device::open("cpu");
+    rdma_device target{null, {.address = "10.0.0.1"}}, writer{null, {.address = "10.0.0.2"}};
+    end_memory source{null, cpu, 4096, {}};
+};
+
+/// A connection by which the peer writes.
+class writing_peer {
+ public:
+    explicit writing_peer(peers& all)
+        : all_(all), completions_(all.null, all.cpu, {.entries = 256}),
+          target_(all.target, all.cpu, completions_, completions_),
+          writer_(all.writer, all.cpu, completions_, completions_)
+    {
+        target_->modify(rdma_state::init, init_attributes());
+        target_->connect(writer_->address());
+        writer_->connect(target_->address());
+    }
+    void write(const std::uint8_t* at, std::uint32_t rkey)
+    {
+        writer_.post(WEFTIO_OPCODE_RDMA_WRITE,
+                     {remote(reinterpret_cast<std::uint64_t>(at), rkey), all_.source.local(0, written_bytes)});
+    }
+    bool is_refused()
+    {
+        return eventually([&] { return writer_->state() == rdma_state::error; });
+    }
+
+ private:
+    peers& all_;
+    completion_queue completions_;
+    posted_pair target_, writer_;
+};
+
+class StaleLoop : public testing::Test {
+ protected:
+    using clock = std::chrono::steady_clock;
+    static constexpr unsigned rounds = 20; ///< of each thread
+
+    void round(fleeting_memory& memory)
+    {
+        const registration held = cache->get(memory.data(), memory.bytes(), peer_writes);
+        writing_peer peer(all);
+        std::memset(memory.data(), 0x5a, written_bytes);
+        peer.write(memory.data(), held.rkey());
+        ASSERT_TRUE(eventually([&] { return std::memcmp(memory.data(), all.source.data(), written_bytes) == 0; }));
+        for (int more = 0; more < 8; ++more) // in flight when the memory goes
+            peer.write(memory.data() + more * written_bytes, held.rkey());
+        memory.go();
+        memory.come_back();
+        const auto gone = clock::now();
+        ASSERT_TRUE(eventually([&] { return !entry_of(all.null, held.rkey()); }));
+        software_nic(all.null).engines().between_all_turns([] {}); // what an engine had begun by the key has ended
+        const auto took = std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - gone).count();
+        std::memset(memory.data(), 0x5a, memory.bytes());
+        peer.write(memory.data(), held.rkey());
+        EXPECT_TRUE(peer.is_refused());
+        EXPECT_TRUE(std::all_of(memory.data(), memory.data() + memory.bytes(), [](auto byte) { return byte == 0x5a; }));
+        for (auto before = longest.load(); before < took && !longest.compare_exchange_weak(before, took);) {
+        }
+    }
+
+    peers all;
+    std::optional<registration_cache> cache;
+    std::atomic<std::int64_t> longest{0};
+};
+
+TEST_F(StaleLoop, LetsNoByteOfAPeerIntoTheNewMappingOnceItIsHandled)
+{
+    try {
+        cache.emplace(all.null, registration_cache_options{.staleness = registration_staleness::userfault});
+    } catch (const error& refused) {
+        GTEST_SKIP() << refused.what();
+    }
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 4; ++thread)
+        threads.emplace_back([&] {
+            fleeting_memory memory(leaving::unmapped, 16384);
+            for (unsigned count = 0; count < rounds && !HasFatalFailure(); ++count)
+                round(memory);
+        });
+    for (std::thread& each : threads)
+        each.join();
+    std::printf("handled after %ld us at most\n", static_cast<long>(longest.load()));
+    EXPECT_EQ(cache->counters().revocations, 4u * rounds);
+}
+
+} // namespace
+} // namespace weftio::test
