@@ -17,8 +17,8 @@ struct weftio_verbs_engine {
     /// Folder that contains sys/class/infiniband_verbs/..., sys/class/infiniband/... and dev/infiniband/..., which
     /// describe the devices; without a slash at its end.
     const char* tree;
-    /// Opens a node, or the connection manager (connection_manager_node). Returns a descriptor, with O_CLOEXEC if `flags` have it. The program may duplicate and close it
-    /// freely: the engine detects the last close.
+    /// Opens a node, or the connection manager (connection_manager_node). Returns a descriptor, with O_CLOEXEC if
+    /// `flags` have it. The program may duplicate and close it freely: the engine detects the last close.
     int (*open)(unsigned device, int flags);
     /// write() of a command to a descriptor that open() has returned, or to a duplicate. -ENOTTY: the number is not one
     /// of these now (it was closed and reused).

@@ -122,7 +122,6 @@ TEST_P(Opening, ReportsAMissingFileBesideTheNodes)
     ::close(node);
 }
 
-TEST(Openin
 TEST_P(Opening, FindsTheConnectionManagersVersionAndNumber)
 {
     const auto line_of = [](const std::string& path) {
@@ -135,7 +134,8 @@ TEST_P(Opening, FindsTheConnectionManagersVersionAndNumber)
     EXPECT_EQ("4\n", line_of("/sys/class/misc/rdma_cm/abi_version"));
     EXPECT_EQ("10:122\n", line_of("/sys/class/misc/rdma_cm/dev"));
 }
-gANode, ChecksFlagsAsTheKernelDoes)
+
+TEST(OpeningANode, ChecksFlagsAsTheKernelDoes)
 {
     EXPECT_EQ(-1, ::open(node, O_RDWR | O_DIRECTORY));
     EXPECT_EQ(ENOTDIR, errno);
