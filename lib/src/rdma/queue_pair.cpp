@@ -84,8 +84,13 @@ struct queue_pair::members final : queues::reported_queue {
           rings(rings_of(kernels, wanted, sends, receives, at->strict_windows)),
           attributes("queue_pair", *at, wanted.service), queue(at->nic->make_rdma_queue(rings, wanted.service))
     {
-        if (wanted.management)
-            queue->take_management();
+        try {
+            if (wanted.management)
+                queue->take_management();
+        } catch (...) {
+            queue->close(); // the NIC would go on to read the rings
+            throw;
+        }
     }
     members(const members&) = delete;
     members& operator=(const members&) = delete;
