@@ -20,6 +20,7 @@
 #include "weftio/progress.hpp"
 #include "weftio/queue_pair.hpp"
 #include "weftio/rdma.hpp"
+#include "weftio/rdma_connect.hpp"
 #include "weftio/rdma_connections.hpp"
 #include "weftio/rdma_dump.hpp"
 #include "weftio/refusal.hpp"

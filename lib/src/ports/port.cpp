@@ -141,4 +141,9 @@ const std::shared_ptr<nic::backend>& detail::internals::share(const port& port) 
     return port.backend_;
 }
 
+port detail::internals::make_port(std::shared_ptr<nic::backend> backend) noexcept
+{
+    return port(std::move(backend));
+}
+
 } // namespace weftio

@@ -167,33 +167,45 @@ void pair_attributes::begin_datagrams(nic::rdma_queue& queue)
         queue.modify(next, present_);
 }
 
-void pair_attributes::connect(nic::rdma_queue& queue, const rdma_address& peer)
+rdma_state pair_attributes::require_unconnected(const nic::rdma_queue& queue) const
 {
     if (service_ == rdma_service::datagram)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: {}: it is datagram (UD), which has no connection; entries name their peers "
                                 "(rdma_device::datagram_peer)",
                                 name_of(queue)));
-    const rdma_peer theirs = peer.peer();
     const rdma_state now = queue.state().state;
     if (now != rdma_state::reset && now != rdma_state::init)
         throw error(errc::invalid_argument, fmt::format("weftio: {}: connect() needs RESET or INIT, but the state is "
                                                         "{}; reset it first",
                                                         name_of(queue), to_string(now)));
+    return now;
+}
+
+void pair_attributes::connect(nic::rdma_queue& queue, const rdma_address& peer)
+{
+    require_unconnected(queue);
+    const rdma_peer theirs = peer.peer();
     if (theirs.service != service_)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: {}: it is {}, the peer's is {}; set the same {}_options::service at both ends",
                                 name_of(queue), name_of_service(service_), name_of_service(theirs.service), kind_));
     const std::uint8_t most_reads = std::min(present_.most_reads, theirs.most_reads);
-    const nic::rdma_connection next = with(name_of(queue), {.peer_address = theirs.address,
-                                                            .peer_mac = theirs.mac,
-                                                            .traffic_class = present_.path.traffic_class,
-                                                            .hop_limit = present_.path.hop_limit,
-                                                            .path_mtu = std::min(present_.path_mtu, theirs.path_mtu),
-                                                            .peer_queue = theirs.queue,
-                                                            .receive_psn = theirs.first_psn,
-                                                            .most_reads_of_peer = most_reads,
-                                                            .most_reads = most_reads});
+    connect(queue, {.peer_address = theirs.address,
+                    .peer_mac = theirs.mac,
+                    .traffic_class = present_.path.traffic_class,
+                    .hop_limit = present_.path.hop_limit,
+                    .path_mtu = std::min(present_.path_mtu, theirs.path_mtu),
+                    .peer_queue = theirs.queue,
+                    .receive_psn = theirs.first_psn,
+                    .most_reads_of_peer = most_reads,
+                    .most_reads = most_reads});
+}
+
+void pair_attributes::connect(nic::rdma_queue& queue, const queue_pair_attributes& agreed)
+{
+    const rdma_state now = require_unconnected(queue);
+    const nic::rdma_connection next = with(name_of(queue), agreed);
     if (now == rdma_state::reset)
         queue.modify(rdma_state::init, next);
     queue.modify(rdma_state::ready_to_receive, next);

@@ -47,6 +47,10 @@ class pair_attributes {
     void modify(nic::rdma_queue& queue, rdma_state to, const queue_pair_attributes& given);
     /// From RESET or INIT to RTS. See rdma_queue::connect().
     void connect(nic::rdma_queue& queue, const rdma_address& peer);
+    /// The same, with the attributes that both ends have agreed on.
+    void connect(nic::rdma_queue& queue, const queue_pair_attributes& agreed);
+    /// @return RESET or INIT  @throws weftio::error errc::invalid_argument it is UD, or in another state
+    rdma_state require_unconnected(const nic::rdma_queue& queue) const;
     /// UD: from INIT to RTS.
     void begin_datagrams(nic::rdma_queue& queue);
     /// See queue_pair::attach() and detach().

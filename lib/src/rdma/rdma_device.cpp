@@ -230,4 +230,9 @@ nic::backend& detail::internals::backend(const rdma_device& device) noexcept
     return *device.state_->nic;
 }
 
+std::shared_ptr<const rdma::local_addresses> detail::internals::share(const rdma_device& device) noexcept
+{
+    return device.state_;
+}
+
 } // namespace weftio

@@ -207,6 +207,11 @@ void rdma_queue::reset()
         state_->attributes.begin_datagrams(*state_->queue);
 }
 
+std::shared_ptr<rdma::connectable> rdma::connectable_of(const rdma_queue& queue) noexcept
+{
+    return std::dynamic_pointer_cast<connectable>(detail::internals::reports(queue));
+}
+
 std::shared_ptr<devices::lifeline> detail::internals::line(const rdma_queue& queue) noexcept
 {
     return {queue.state_->queue.life(), &queue.state_->queue.life()->sends};

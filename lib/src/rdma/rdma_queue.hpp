@@ -7,6 +7,7 @@
 #include "queues/live_queue.hpp"
 #include "queues/reported_queue.hpp"
 #include "queues/send_life.hpp"
+#include "rdma/connectable.hpp"
 #include "rdma/pair_attributes.hpp"
 #include "rdma/rdma_device.hpp"
 #include "rdma/receive_life.hpp"
@@ -44,7 +45,7 @@ class pair_life {
 
 } // namespace rdma
 
-struct rdma_queue::members final : queues::reported_queue, rdma_receives {
+struct rdma_queue::members final : queues::reported_queue, rdma_receives, rdma::connectable {
     members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const rdma_queue_options& wanted,
             rdma::connection_place among = {});
 
@@ -57,6 +58,14 @@ struct rdma_queue::members final : queues::reported_queue, rdma_receives {
     {
         return {queue.life(), &queue.life()->receive_line()};
     }
+
+    const rdma::local_addresses& addresses() const noexcept override { return *at; }
+    std::uint32_t queue_number() const noexcept override { return queue->number(); }
+    rdma_service service() const noexcept override { return options.service; }
+    const nic::rdma_connection& wanted() const noexcept override { return attributes.first(); }
+    void require_unconnected() override { attributes.require_unconnected(*queue); }
+    void connect(const queue_pair_attributes& agreed) override { attributes.connect(*queue, agreed); }
+    void fail() override { queue->stop_sending(); }
 
     const std::shared_ptr<const rdma_device::state> at;
     const device where;

@@ -48,6 +48,10 @@ namespace queues {
 class reported_queue;
 }
 
+namespace rdma {
+struct local_addresses;
+}
+
 namespace storage {
 class context;
 class open_file;
@@ -75,6 +79,9 @@ struct internals {
     static const std::shared_ptr<nic::completion_queue>& share(const completion_queue& queue) noexcept;
     static const std::shared_ptr<nic::shared_receives>& share(const shared_receives& receives) noexcept;
 
+    /// The addresses of the device, claimed while the pointer is held.
+    static std::shared_ptr<const rdma::local_addresses> share(const rdma_device& device) noexcept;
+
     static const std::shared_ptr<storage::context>& share(const file_engine& engine) noexcept;
     static const std::shared_ptr<storage::open_file>& share(const file& file) noexcept;
     /// Address and owner of the memory of a file operation.
@@ -86,6 +93,8 @@ struct internals {
     static std::size_t offset(const memory_region& region) noexcept; ///< offset of its first byte in the block
 
     static memory make_memory(std::shared_ptr<const devices::memory_block> block) noexcept;
+
+    static port make_port(std::shared_ptr<nic::backend> backend) noexcept;
 
     /// The key of the region at that port, in host byte order; the key of the process if the region is not registered
     /// with the port.
