@@ -5,6 +5,8 @@
 //   ./rdma_client_server --listen 18515 -n net_af_packet0,iface=eth0             the server; and on another host:
 //   ./rdma_client_server --connect 192.0.2.1:18515 -n net_af_packet0,iface=eth0
 //   ./rdma_client_server --connections 3     several connections, whose messages take receives from one ring
+//
+// With --cm, the two programs connect their queue pairs by the RDMA connection manager.
 #include "rdma_client_server.kernel.h"
 
 #include <fmt/format.h>
@@ -13,6 +15,7 @@
 #include <chrono>
 #include <future>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -32,8 +35,9 @@ constexpr access peer_may = access::local_write | access::remote_write | access:
 struct options {
     std::string listen, connect, port = "loopback", device = "cpu", address;
     std::uint32_t count = 4, timeout = 30, connections = 1;
-    bool shared = false;
+    bool shared = false, cm = false;
 
+    bool is_server() const { return connect.empty(); }
     bool shares() const { return shared || connections > 1; }
 };
 
@@ -63,8 +67,11 @@ struct end {
             several.emplace(at, device, wanted.connections);
         else
             own.emplace(at, device);
-        for (weftio::rdma_queue* queue : queues())
-            queue->connect(exchange.swap(queue->address()));
+        if (wanted.cm)
+            connect_by_manager(wanted);
+        else
+            for (weftio::rdma_queue* queue : queues())
+                queue->connect(exchange.swap(queue->address()));
         theirs = exchange.swap(weftio::remote_region::of(region));
         exchange.meet(); // the peer has connected its queue pairs, too
     }
@@ -77,6 +84,31 @@ struct end {
         for (std::uint32_t each = 0; each != several->size(); ++each)
             all.push_back(&(*several)[each]);
         return all;
+    }
+
+    /// The server listens, and accepts each connection with the queue whose index the client gives it.
+    void connect_by_manager(const options& wanted)
+    {
+        constexpr std::uint16_t port = 18515; // of RDMA, not of TCP
+        const std::chrono::milliseconds patience = std::chrono::seconds(wanted.timeout);
+        const auto stop = [] { return sample::interrupted != 0; };
+        std::optional<weftio::rdma_listener> listener;
+        if (wanted.is_server())
+            listener.emplace(at, port, weftio::rdma_listen_options{.stop = stop});
+        const std::string ours = at.address();
+        const auto bytes = exchange.swap(std::span(reinterpret_cast<const std::uint8_t*>(ours.data()), ours.size()));
+        const std::string peer(bytes.begin(), bytes.end());
+        const std::vector<weftio::rdma_queue*> all = queues();
+        for (std::uint8_t each = 0; each != all.size(); ++each) {
+            if (!wanted.is_server()) {
+                connections.push_back(weftio::rdma_connect(
+                    at, peer, port, *all[each], {.private_data = {each}, .timeout = patience, .stop = stop}));
+                continue;
+            }
+            weftio::rdma_request request = listener->next(patience);
+            const std::size_t index = request.private_data()[0];
+            connections.push_back(request.accept(*all.at(index), {.timeout = patience, .stop = stop}));
+        }
     }
 
     /// Waits until the kernel has ended; stops it if the user interrupts or the peer is gone. Returns whether nothing
@@ -110,6 +142,7 @@ struct end {
     weftio::memory_region region;
     weftio::tcp_exchange exchange;
     weftio::remote_region theirs;
+    std::vector<weftio::rdma_connection> connections; ///< with --cm; disconnected first
 };
 
 bool serve(const options& wanted, const weftio::port& port, const weftio::device& device, weftio::tcp_exchange client)
@@ -208,12 +241,15 @@ int main(int argc, char** argv)
                    "connections of the two ends, the same number at both; more than 1 share a receive ring")
         ->check(CLI::Range(1, 64));
     app.add_flag("--shared", wanted.shared, "the shared receive ring also for 1 connection, at both ends");
+    app.add_flag("--cm", wanted.cm, "connect the queue pairs by the RDMA connection manager, at both ends");
     app.add_option("--timeout", wanted.timeout, "seconds to wait for the peer; 0: no limit");
     app.set_version_flag("-V,--version", "rdma_client_server " WEFTIO_VERSION);
     return sample::main_of(app, argc, argv, [&] {
         if (!wanted.address.empty() && wanted.listen.empty() && wanted.connect.empty())
             throw CLI::ValidationError("--address",
                                        "needs --listen or --connect; in one process, both ends use their own");
+        if (wanted.cm && wanted.listen.empty() && wanted.connect.empty())
+            throw CLI::ValidationError("--cm", "needs --listen or --connect");
         return run(wanted);
     });
 }

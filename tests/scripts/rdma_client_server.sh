@@ -65,6 +65,7 @@ refused() {
 }
 refused 1 "--listen excludes --connect" --listen 18515 --connect localhost:18515
 refused 1 "--address: needs --listen or --connect" --address 10.0.0.1
+refused 1 "--cm: needs --listen or --connect" --cm
 refused 1 "--count" --count 0
 refused 1 "--connections" --connections 65
 refused 4 "\"localhost\": no host; write HOST:PORT" --connect localhost
@@ -110,6 +111,19 @@ ended "no way between them" 1
 check_has "no way between them: sentence" "no acknowledgment after retry_count retries" "$(cat "$work/words")"
 check "no way between them: what came" "Server: buffer 0, piece 0: nothing with immediate value 0, bytes of 0x00: not the bytes sent" \
     "$(grep ^Server "$work/server" | head -1)"
+
+# By the connection manager, over a wire in memory.
+for connections in 1 3; do
+    start --listen 127.0.0.1:0 -n wire:cm-$$ --cm --connections $connections
+    port=$(grep -o 'TCP port [0-9]*' "$work/server" | tr -dc 0-9)
+    said=$(bounded "$sample" --connect "127.0.0.1:$port" -n wire:cm-$$ --cm --connections $connections 2>&1)
+    check "--cm, $connections connections: the client's exit status" 0 $? || echo "$said"
+    check "--cm, $connections connections: what the client says" \
+        "Client: 4 of 4 buffers were ready; 8 pieces sent, 8 verified" "$said"
+    ended "--cm, $connections connections" 0
+    check "--cm, $connections connections: what came" "$(cat "$work/expected")" \
+        "$(grep ^Server "$work/server" | sed 's/, by connection .*//')"
+done
 
 missed=
 [ "$(id -u)" = 0 ] || missed="needs root"
