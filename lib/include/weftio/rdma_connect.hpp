@@ -39,8 +39,8 @@ struct rdma_private_data {
 
 struct rdma_connect_options {
     std::vector<std::uint8_t> private_data{}; ///< for the peer; see rdma_private_data
-    /// How long rdma_connect() and accept() wait for the peer in all. Not counted: the time to find its MAC, 3 s at
-    /// most. 0: as long as the connection manager repeats its message, some 5 s.
+    /// How long rdma_connect() and accept() wait for the peer in all. 0: as long as the connection manager repeats its
+    /// message, some 5 s.
     std::chrono::milliseconds timeout{10000};
     /// Called ten times a second by a call that waits. Returning true ends the call.
     std::function<bool()> stop{};
@@ -67,8 +67,8 @@ class rdma_rejected : public error {
 
 /// A connection of an rdma_queue that the connection manager has made.
 ///
-/// The disconnect of either side moves the queue pair to ERR: what is not executed is flushed, so kernels that wait end.
-/// rdma_queue::reset() makes it usable again, for the next connection; call it when connected() is false.
+/// The disconnect of either side moves the queue pair to ERR: what is not executed is flushed, so kernels that wait
+/// end. rdma_queue::reset() makes it usable again, for the next connection; call it when connected() is false.
 ///
 /// - Ownership: move-only; keeps the queue pair, its port and their memory. The rdma_queue may be moved or destroyed.
 ///   The destructor disconnects, as disconnect() does.
@@ -99,11 +99,11 @@ class rdma_connection {
 };
 
 /// Connects `queue` to a queue pair of a program that listens. Entries and receives that were committed earlier are
-/// executed from now on. The peer decides about its own retries: it is told rdma_queue_options::timeout, retry_count and
-/// rnr_retry of this queue, and tells the rnr_retry of this end. rdma_queue_options::first_psn has no effect.
+/// executed from now on. Both ends use timeout and retry_count of this queue's rdma_queue_options. Each end tells its
+/// peer the rnr_retry to use. rdma_queue_options::first_psn has no effect.
 ///
 /// Blocks until the peer has accepted or rejected. On a port in inline mode, this call runs the engine meanwhile. If it
-/// throws, the queue is not connected, and may try again.
+/// throws, the queue is not connected, and may try again; in ERR, where the peer has given up late, after a reset().
 /// @param at       the device of the queue
 /// @param address  of the peer, IPv4 or IPv6
 /// @param port     where the peer listens (port space TCP); not 0
@@ -111,7 +111,8 @@ class rdma_connection {
 ///         errc::invalid_argument `queue` is a queue of another device, connected already, or of service datagram;
 ///         `address` is no host address, or of an IP version that the device does not have; `port` is 0, the timeout is
 ///         negative, or there is too much private data; errc::timed_out the peer does not answer; errc::in_use
-///         another queue_pair of the port has queue_pair_options::management; errc::closed `stop` returned true, or the
+///         another queue_pair of the port has queue_pair_options::management, or another rdma_device of the port
+///         listens or connects; errc::closed `stop` returned true, or the
 ///         peer has disconnected at once; errc::out_of_memory
 rdma_connection rdma_connect(const rdma_device& at, const std::string& address, std::uint16_t port, rdma_queue& queue,
                              rdma_connect_options options = {});
@@ -174,7 +175,8 @@ class rdma_listener {
  public:
     /// @param port  1 to 65535 (port space TCP)
     /// @throws weftio::error errc::invalid_argument `port` or the backlog is 0; errc::in_use another listener of the
-    ///         rdma_device has the port, or another queue_pair of the port has queue_pair_options::management;
+    ///         rdma_device has the port, or another queue_pair of the port has queue_pair_options::management, or
+    ///         another rdma_device of the port listens or connects;
     ///         errc::not_supported the port's NIC has no management datagrams; errc::out_of_memory
     rdma_listener(const rdma_device& at, std::uint16_t port, rdma_listen_options options = {});
     rdma_listener(rdma_listener&&) noexcept;

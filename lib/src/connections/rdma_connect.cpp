@@ -38,6 +38,12 @@ cm::path way_to(const patient_call& call, const rdma::local_addresses& at, const
               at.gids.front().text, net::is_ipv4(*peer) ? 4 : 6);
 }
 
+[[noreturn]] void fail_timed_out(const patient_call& call)
+{
+    call.fail(errc::timed_out, "no answer within {} ms; check that the peer is up and that its program accepts",
+              call.timeout_ms());
+}
+
 /// Finds the peer's MAC. @throws weftio::error errc::timed_out
 void resolve(patient_call& call, shared_manager& manager, const cm::path& way)
 {
@@ -47,7 +53,9 @@ void resolve(patient_call& call, shared_manager& manager, const cm::path& way)
     if (!asks)
         call.fail(errc::in_use, "too many connections wait for MACs; try again");
     const auto has_come = [&](auto until) { return answer.wait_until(until) == std::future_status::ready; };
-    if (!call.wait(has_come) || !answer.get())
+    if (!call.wait(has_come))
+        fail_timed_out(call);
+    if (!answer.get())
         call.fail(errc::timed_out, "no host has answered for the MAC of that address; check that the peer is up, on "
                                    "this link, and has the address");
 }
@@ -143,8 +151,7 @@ std::optional<cm::rej> client::ask(held_connection& made)
     if (refused != cm::refusal::none)
         call_.fail(errc::out_of_memory, "{}", cm::text_of(refused));
     if (!call_.wait([&](auto until) { return made.end->wait(phase::asked, until); }))
-        call_.fail(errc::timed_out, "no answer within {} ms; check that the peer is up and that its program accepts",
-                   call_.timeout_ms());
+        fail_timed_out(call_);
     const cm::event last = made.end->last();
     if (last.kind != cm::event_kind::connect_response)
         return why_over(call_, last);
