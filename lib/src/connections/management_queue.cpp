@@ -1,7 +1,9 @@
 #include "connections/management_queue.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "cm/messages.hpp"
 #include "rdma/rdma_end.hpp"
@@ -92,11 +94,25 @@ void management_queue::post_receive() noexcept
     weftio_store_release_sys_u32(record_of(pair_), weftio_swap32(received_ & 0xffff));
 }
 
-bool management_queue::has_room()
+management_queue::~management_queue()
+{
+    using namespace std::chrono_literals;
+    const auto end = std::chrono::steady_clock::now() + 1s;
+    for (count_sent(); posted_ != done_ && std::chrono::steady_clock::now() < end; count_sent())
+        std::this_thread::sleep_for(50us);
+}
+
+void management_queue::count_sent()
 {
     std::array<completion, 32> some;
-    for (std::size_t count; posted_ - done_ == entries && (count = sent_.poll(some)) != 0;)
+    for (std::size_t count; (count = sent_.poll(some)) != 0;)
         done_ += static_cast<std::uint32_t>(count);
+}
+
+bool management_queue::has_room()
+{
+    if (posted_ - done_ == entries)
+        count_sent();
     return posted_ - done_ != entries;
 }
 

@@ -24,6 +24,10 @@ class management_queue {
     ///         errc::not_supported the port's NIC keeps them to itself
     /// @param on_arrival  called when datagrams have come since the last receive(), by the thread of an engine
     management_queue(const port& port, const rdma_device& at, std::function<void()> on_arrival);
+    management_queue(const management_queue&) = delete;
+    management_queue& operator=(const management_queue&) = delete;
+    /// Waits until the NIC has sent what was posted, a second at most: the last word to a peer is often one.
+    ~management_queue();
 
     /// Whether datagrams can be sent from this address.
     bool has(const net::roce_gid& local) const noexcept { return index_of(local) < gids_.size(); }
@@ -57,6 +61,7 @@ class management_queue {
     cm::path path_of(const completion& of) const noexcept;
     void post_receive() noexcept;
     bool has_room();
+    void count_sent();
 
     const std::vector<net::roce_gid> gids_;
     const device cpu_;
