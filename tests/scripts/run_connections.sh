@@ -67,6 +67,24 @@ check_has "nobody listens: what the client says" "cma event RDMA_CM_EVENT_REJECT
 check_has "no such host: what the client says" "cma event RDMA_CM_EVENT_ADDR_ERROR, error -113" "$(cat "$work/client")"
 two "rping, after the port's owner was killed" 7174 rping -s -C 5 -V -- rping -c -a 127.0.0.1 -C 5 -V
 
+# One port of 0.0.0.0 and of [::], a listener for each.
+if [ -f /usr/include/rdma/rdma_cma.h ]; then
+    c_program listeners -lrdmacm -libverbs
+    for order in "4 6" "6 4"; do
+        "${weftio[@]}" "$work/listeners" 7474 $order >"$work/server" 2>&1 </dev/null &
+        server=$!
+        eventually_by $server listens 7474
+        sleep 0.3
+        "${weftio[@]}" rping -c -a 127.0.0.1 -p 7474 -C 1 >"$work/client" 2>&1 </dev/null
+        check_has "listeners of $order: the client is refused by the program" "RDMA_CM_EVENT_REJECTED, error 28" "$(cat "$work/client")"
+        wait $server
+        check "listeners of $order: the one of IPv4 is asked" 0 $?
+        server=''
+    done
+else
+    echo "not checked: two listeners of a port (no rdma_cma.h: install librdmacm-dev)"
+fi
+
 if command -v cmtime >/dev/null; then
     "${weftio[@]}" cmtime >"$work/server" 2>&1 </dev/null &
     server=$!

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <random>
+#include <set>
 
 #include "core/log.hpp"
 #include "engine/failure.hpp"
@@ -367,24 +368,47 @@ void service::bind(identifier& one, const socket_address& to)
     one.now = phase::bound;
 }
 
+/// Programs that listen at 0.0.0.0 and at [::] have one listener for each, and one of them has all addresses already.
+bool service::has_listener_of_other_family(const identifier& one) const
+{
+    return std::ranges::any_of(identifiers_, [&](const auto& each) {
+        const identifier& other = each.second;
+        return other.now == phase::listening && other.space == one.space && other.local.port == one.local.port &&
+               other.local.is != one.local.is;
+    });
+}
+
+/// @param local  all zero: every address of the device  @throws failure EADDRINUSE, ENOMEM
+void service::listen_at(identifier& one, unsigned device, const net::roce_gid& local)
+{
+    constexpr std::size_t most_backlog = 1024;
+    std::uint32_t number = 0;
+    const cm::refusal why = agent_of(device).call([&](cm::manager& at, std::uint64_t) {
+        return at.listen(cm::service_of(one.space, one.local.port), local, most_backlog, number);
+    });
+    require(why == cm::refusal::none, why == cm::refusal::service_in_use ? EADDRINUSE : ENOMEM);
+    one.listeners.emplace_back(device, number);
+    by_listener_[{device, number}] = one.number;
+}
+
 void service::listen(identifier& one, std::size_t backlog)
 {
     constexpr std::size_t most_backlog = 1024;
     if (one.now == phase::idle)
         bind(one, address_of(net::gid_of_ipv4(std::array<std::uint8_t, 4>{}), 0));
     require(one.now == phase::bound, EINVAL);
-    const std::uint64_t id = cm::service_of(one.space, one.local.port);
     const bool is_own = !one.local.is_any() && place_of(one.local.gid);
     const unsigned first = one.device.value_or(0);
     const unsigned end_of = one.device ? first + 1 : static_cast<unsigned>(nodes_.size());
     for (unsigned device = first; device != end_of; ++device) {
-        std::uint32_t number = 0;
-        const cm::refusal why = agent_of(device).call([&](cm::manager& at, std::uint64_t) {
-            return at.listen(id, is_own ? one.local.gid : net::roce_gid{}, most_backlog, number);
-        });
-        require(why == cm::refusal::none, why == cm::refusal::service_in_use ? EADDRINUSE : ENOMEM);
-        one.listeners.emplace_back(device, number);
-        by_listener_[{device, number}] = one.number;
+        if (is_own)
+            listen_at(one, device, one.local.gid);
+        else if (!has_listener_of_other_family(one))
+            listen_at(one, device, net::roce_gid{});
+        else
+            for (const net::roce_gid& each : std::set(gids_[device].begin(), gids_[device].end()))
+                if (net::is_ipv4(each) == (one.local.is == socket_address::kind::ipv4))
+                    listen_at(one, device, each);
     }
     one.backlog = backlog > 0 && backlog < most_backlog ? backlog : most_backlog;
     one.now = phase::listening;

@@ -77,6 +77,8 @@ class service {
     void find_owner(std::uint32_t which);
     void begin(identifier& one, const rdma_ucm_conn_param& with);
     void begin_late(std::uint32_t which, bool reachable);
+    bool has_listener_of_other_family(const identifier& one) const;
+    void listen_at(identifier& one, unsigned device, const net::roce_gid& local);
     std::uint16_t free_port(cm::port_space space);
     void take_port(identifier& one);
     bool is_taken_here(const identifier& one) const;
