@@ -176,6 +176,9 @@ void service::find_owner(std::uint32_t which)
             std::chrono::steady_clock::now() < end)
             continue;
         one.route.peer = reachable(one, one.remote);
+        const auto local = gid_of_kind(*one.device, one.route.peer);
+        if (local && net::is_ipv4(one.route.local) != net::is_ipv4(one.route.peer))
+            use_device(one, *one.device, *local); // the owner of a port of ::1 may have an address of IPv4
         if (!agent_of(*one.device).resolve(one.route, [this, which](bool found) { begin_late(which, found); }))
             tell(one, event_of(unreachable, -EAGAIN));
         return;
