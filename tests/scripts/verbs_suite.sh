@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Programs of others under weftio-run, with the options that people use: perftest, libibverbs' pingpongs, UCX, pyverbs and its tests.
+# Programs of others under weftio-run, with the options that people use: perftest, libibverbs' pingpongs, those of librdmacm ("connections"),
+# UCX, pyverbs and its tests.
 # Takes minutes, and is no part of `make test`. A table at its end says what worked, and why the others did not.
 #
 #   tests/scripts/verbs_suite.sh BUILD_DIR [PATTERN]     PATTERN: only what it matches, such as "ib_send|pingpong"
@@ -76,6 +77,95 @@ one() {
     [ -z "$refuses" ] || { [[ $(cat client) == *$refuses* ]] && result="expected: $refuses"; }
     seconds=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $began }")
     row "${what%% *}" "${what#* }" "$result"
+}
+
+# connection [MORE...] PORT SERVER... -- CLIENT...: both connect by librdmacm. The client starts when the server has the port; PORT 0: after 2 s.
+# MORE: ENDS, the server is told to end after its client; REFUSES=WORDS, as for two(). Skipped where the program is not installed.
+connection() {
+    local ports=/dev/shm/weftio-ports-wire-suite-$$
+    [ -z "${WEFTIO_RUN_OPTIONS:-}" ] || ports='/dev/shm/weftio-ports-*'
+    local ends='' refuses='' began status=0 other=0 result=ok of_server=() port words
+    while :; do
+        case $1 in ENDS) ends=yes ;; REFUSES=*) refuses=${1#REFUSES=} ;; *) break ;; esac
+        shift
+    done
+    port=$1
+    shift
+    while [ "$1" != -- ]; do of_server+=("$1"); shift; done
+    shift
+    words="connections $*"
+    [[ $words =~ $pattern ]] && ! loses "$words" || return
+    command -v "${of_server[0]}" >/dev/null || { echo "not run: ${of_server[*]} (not installed)"; return; }
+    began=$EPOCHREALTIME
+    "${weftio[@]}" "${of_server[@]}" >server 2>&1 </dev/null &
+    server=$!
+    if [ "$port" = 0 ]; then sleep 2; else
+        for _ in $(seq 200); do compgen -G "$ports/*-$port" >/dev/null || ! kill -0 $server 2>/dev/null && break; sleep 0.05; done
+    fi
+    "${weftio[@]}" "$@" >client 2>&1 </dev/null || status=$?
+    if [ $status != 0 ] || [ -n "$ends" ]; then sleep 0.3; kill $server 2>/dev/null; fi
+    wait $server || other=$?
+    server=''
+    [ $status$other = 00 ] || [ -n "$ends" -a $status = 0 ] || result="exit $status and $other: $(why client server)"
+    [ -z "$refuses" ] || { [[ $(cat client server) == *$refuses* ]] && result="expected: $refuses"; }
+    seconds=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $began }")
+    row "$1" "${*:2}" "$result"
+}
+
+connections() {
+    local kind way each options preload=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so
+    for each in "127.0.0.1 -C 50" "127.0.0.1 -C 5 -S 65535" "::1 -C 20"; do
+        connection 7174 rping -s -a "$([ "${each%% *}" = ::1 ] && echo :: || echo 0.0.0.0)" ${each#* } -V -- rping -c -a $each -V
+    done
+    for options in "-c 20" "-c 20 -C 50 -S 1000 -t 8" "-m" "-P ib" "-f ip -p 7471"; do
+        connection 7471 ucmatose $options -- ucmatose $options -s 127.0.0.1
+    done
+    connection 7471 ucmatose -f ipv6 -b ::1 -- ucmatose -f ipv6 -s ::1
+    for options in "-c 20" "-C 30 -S 100 -t 8" "-p 0x0002"; do connection 7174 udaddy $options -- udaddy $options -s 127.0.0.1; done
+    connection 7471 rdma_server -- rdma_client -s 127.0.0.1
+    connection 7471 rdma_xserver -c r -- rdma_xclient -s 127.0.0.1 -c r
+    connection REFUSES="the device has no XRC" 7471 rdma_xserver -c x -- rdma_xclient -s 127.0.0.1 -c x
+    connection 0 mckey -m 239.1.2.3 -c 2 -- mckey -m 239.1.2.3 -s -c 2
+    connection 0 mckey -m ff1e::77 -c 2 -- mckey -m ff1e::77 -s -c 2
+    connection ENDS 7471 cmtime -- cmtime -s 127.0.0.1 -c 1000
+    options="-I 10 -C 10 -S 64"
+    for each in b n r v; do connection 7471 rstream $options -T $each -- rstream -s 127.0.0.1 $options -T $each; done
+    connection 7471 rstream $options -f ipv6 -b ::1 -- rstream -s ::1 $options -f ipv6
+    for each in a b n v; do connection 7471 riostream $options -T $each -- riostream -s 127.0.0.1 $options -T $each; done
+    connection 7471 riostream -I 2 -C 10 -S all -- riostream -s 127.0.0.1 -I 2 -C 10 -S all
+    head -c 1000000 /dev/urandom >copied.from
+    connection ENDS 7427 rcopy -- rcopy copied.from 127.0.0.1:copied.to
+    for kind in write read send atomic; do
+        for way in bw lat; do
+            for options in -R -z "-R -x 3" "-R -q 4" "-R -e"; do
+                [[ $way$options == "lat-R -q 4" || $kind$options == "write-R -e" ]] ||
+                    connection 18515 ib_${kind}_$way -F -n 100 $options -- ib_${kind}_$way -F -n 100 $options 127.0.0.1
+            done
+        done
+    done
+    for options in "bw -R -c UD" "bw -R -c UD -q 4" "bw -R -c UD -e" "lat -R -c UD" "bw -R --use-srq" "bw -R -b"; do
+        connection 18515 ib_send_$options -F -n 100 -- ib_send_$options -F -n 100 127.0.0.1
+    done
+    connection REFUSES="UC is not supported in librdmacm" 18515 ib_send_bw -R -c UC -F -n 100 -- ib_send_bw -R -c UC -F -n 100 127.0.0.1
+    for each in write read send; do
+        options="--thread --ioengine=rdma --port=5400 --verb=$each --bs=64k --size=4m --iodepth=8"
+        connection 5400 fio --name=server $options --rw=read -- fio --name=client $options --rw=write --hostname=127.0.0.1
+    done
+    connection ENDS 0 qperf -lp 19700 -- qperf 127.0.0.1 -lp 19700 -cm 1 -t 1 rc_bw rc_lat rc_rdma_write_bw rc_rdma_read_lat
+    echo 'ofa-v2-cma u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "127.0.0.1 0" ""' >dat.conf
+    export DAT_OVERRIDE=$work/dat.conf
+    connection 0 dtest -P ofa-v2-cma -b 4096 -- dtest -P ofa-v2-cma -b 4096 -h 127.0.0.1
+    connection 0 dtestcm -P ofa-v2-cma -c 5 -- dtestcm -P ofa-v2-cma -c 5 -h 127.0.0.1
+    connection 0 dtestsrq -P ofa-v2-cma -- dtestsrq -P ofa-v2-cma -h 127.0.0.1
+    connection ENDS 0 dapltest -T S -D ofa-v2-cma -- dapltest -T T -D ofa-v2-cma -s 127.0.0.1 -i 10 -t 1 -w 1 client SR 256 server SR 256
+    for each in rc_v,ud_v rc_x,ud_x; do
+        options="UCX_TLS=$each,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm"
+        connection ENDS 1341 env $options io_demo -p 1341 -- env $options io_demo -i 50 -p 1341 127.0.0.1
+    done
+    for each in '$LD_PRELOAD:'$preload $preload':$LD_PRELOAD'; do # both orders
+        [ -f $preload ] && command -v iperf >/dev/null || { echo "not run: iperf over rsockets (not installed)"; break; }
+        connection ENDS 5301 sh -c "LD_PRELOAD=$each exec iperf -s -p 5301" -- sh -c "LD_PRELOAD=$each exec iperf -c 127.0.0.1 -p 5301 -n 1M"
+    done
 }
 
 perftest() {
@@ -324,6 +414,7 @@ perftest
 forever
 pingpongs
 pairs
+connections
 one "run_perftest_loopback 0 0 ib_write_bw -F -n 200" bash "$(command -v run_perftest_loopback)" 0 0 ib_write_bw -F -n 200
 ucx
 mpi
