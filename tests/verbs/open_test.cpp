@@ -124,7 +124,7 @@ TEST_P(Opening, ReportsAMissingFileBesideTheNodes)
 
 TEST_P(Opening, FindsTheConnectionManagersVersionAndNumber)
 {
-    const auto line_of = [](const std::string& path) {
+    const auto line_of = [this](const std::string& path) {
         const int number = open(path);
         std::array<char, 32> text{};
         EXPECT_LT(0, ::read(number, text.data(), text.size()));
@@ -267,7 +267,7 @@ TEST(Folders, AreListed)
 {
     const ordinary_file file;
     EXPECT_EQ("mlx5_0 mlx5_1 ", names_by_opendir("/sys/class/infiniband")) << "the first device is listed first";
-    EXPECT_EQ("uverbs0 uverbs1 ", names_by_opendir("/dev/infiniband/"));
+    EXPECT_EQ("uverbs0 uverbs1 rdma_cm ", names_by_opendir("/dev/infiniband/"));
     EXPECT_EQ("No such file or directory", names_by_opendir("/sys/class/infiniband_mad"));
     EXPECT_EQ("file link ", names_by_scandir<dirent>(file.folder().c_str(), ::scandir, ::alphasort));
     EXPECT_EQ("mlx5_0 mlx5_1 ", names_by_scandir<dirent>("/sys/class/infiniband", ::scandir, ::alphasort));
