@@ -211,9 +211,10 @@ std::string service::show()
 {
     const std::scoped_lock lock(mutex);
     std::string text;
-    for (const auto& [number, one] : identifiers_) {
-        text +=
-            fmt::format("connection manager: identifier {}: {}, local {}", number, name_of(one.now), one.local.text());
+    for (const auto& each : identifiers_) {
+        const identifier& one = each.second;
+        text += fmt::format("connection manager: identifier {}: {}, local {}", one.number, name_of(one.now),
+                            one.local.text());
         if (one.remote.is != socket_address::kind::none)
             text += fmt::format(", peer {}", one.remote.text());
         if (one.connection) {
