@@ -36,7 +36,7 @@ cm::settings settings_of(const port& port)
 } // namespace
 
 agent::agent(const port& port, const rdma_device& at, std::function<void(const cm::event&)> told)
-    : at_(at), gids_(at.gids()), told_(std::move(told)), queue_(port, at, [this] { wake(); }),
+    : addresses_(detail::internals::share(at)), told_(std::move(told)), queue_(port, at, [this] { woken_.raise(); }),
       manager_(settings_of(port), *this), resolver_(at)
 {
     const core::signals_blocked blocked;
@@ -47,14 +47,15 @@ agent::agent(const port& port, const rdma_device& at, std::function<void(const c
 agent::~agent()
 {
     ending_ = true;
-    wake();
+    woken_.raise();
     thread_.join();
 }
 
 std::optional<unsigned> agent::index_of(const net::roce_gid& local) const
 {
-    const auto found = std::find(gids_.begin(), gids_.end(), net::text_of(local));
-    return found == gids_.end() ? std::nullopt : std::optional(static_cast<unsigned>(found - gids_.begin()));
+    const auto& gids = addresses_->gids;
+    const auto found = std::ranges::find(gids, local, [](const auto& each) { return each.own.address; });
+    return found == gids.end() ? std::nullopt : std::optional(static_cast<unsigned>(found - gids.begin()));
 }
 
 bool agent::resolve(const cm::path& way, std::function<void(bool)> found)
@@ -94,11 +95,12 @@ void agent::learn(const net::roce_gid& host, const net::mac_address& mac)
     }
 }
 
-/// The NIC knows the MAC of a host that has just sent a datagram.
+/// The NIC knows the MAC of a host that has just sent a datagram, unless hundreds of others have sent one since.
 void agent::learn_from(const cm::path& datagram)
 {
     if (const std::optional<unsigned> index = index_of(datagram.local))
-        learn(datagram.peer, at_.mac_of(net::text_of(datagram.peer), *index));
+        if (const auto mac = addresses_->gids[*index].held->known(datagram.peer))
+            learn(datagram.peer, *mac);
 }
 
 std::uint64_t agent::now() noexcept
@@ -108,20 +110,14 @@ std::uint64_t agent::now() noexcept
     return static_cast<std::uint64_t>(at.tv_sec) * second + static_cast<std::uint64_t>(at.tv_nsec);
 }
 
-void agent::wake() noexcept
-{
-    sem_post(&woken_);
-}
-
-/// @param until  0: no matter how long
-void agent::wait(std::uint64_t until)
+void wake_up::wait(std::uint64_t until) noexcept
 {
     const timespec end{.tv_sec = static_cast<time_t>(until / second), .tv_nsec = static_cast<long>(until % second)};
     if (until == 0)
-        sem_wait(&woken_);
+        sem_wait(&raised_);
     else
-        sem_clockwait(&woken_, CLOCK_MONOTONIC, &end);
-    while (sem_trywait(&woken_) == 0) {
+        sem_clockwait(&raised_, CLOCK_MONOTONIC, &end);
+    while (sem_trywait(&raised_) == 0) {
     }
 }
 
@@ -151,7 +147,7 @@ void agent::run()
         while (const std::optional<cm::event> next = next_event())
             told_(*next);
         if (!ending_)
-            wait(deadline);
+            woken_.wait(deadline);
     }
 }
 

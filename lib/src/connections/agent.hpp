@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -15,8 +16,24 @@
 #include "cm/manager.hpp"
 #include "connections/mac_resolver.hpp"
 #include "connections/management_queue.hpp"
+#include "rdma/rdma_device.hpp"
 
 namespace weftio::connections {
+
+/// Wakes a thread that waits. Never blocks the waker, which may be an engine.
+class wake_up {
+ public:
+    wake_up() noexcept { sem_init(&raised_, 0, 0); }
+    wake_up(const wake_up&) = delete;
+    wake_up& operator=(const wake_up&) = delete;
+    ~wake_up() { sem_destroy(&raised_); }
+    void raise() noexcept { sem_post(&raised_); }
+    /// @param until  of CLOCK_MONOTONIC, in nanoseconds; 0: no matter how long
+    void wait(std::uint64_t until) noexcept;
+
+ private:
+    sem_t raised_{};
+};
 
 /// Any thread.
 class agent final : cm::mad_sink {
@@ -34,7 +51,7 @@ class agent final : cm::mad_sink {
     auto call(What&& what)
     {
         const std::scoped_lock lock(mutex_);
-        wake();
+        woken_.raise();
         return what(manager_, now());
     }
     /// Finds out how to reach `peer` from the local address `local`, and calls `found` with whether this has succeeded,
@@ -45,19 +62,16 @@ class agent final : cm::mad_sink {
  private:
     void send(const cm::path& to, std::span<const std::uint8_t, cm::mad_bytes> bytes) override;
     static std::uint64_t now() noexcept;
-    void wake() noexcept;
     std::optional<unsigned> index_of(const net::roce_gid& local) const;
     void learn_from(const cm::path& datagram);
     void learn(const net::roce_gid& host, const net::mac_address& mac);
     void run();
-    void wait(std::uint64_t until);
     std::uint64_t turn();
     std::optional<cm::event> next_event();
 
-    const rdma_device at_;
-    const std::vector<std::string> gids_;
+    const std::shared_ptr<const rdma::local_addresses> addresses_;
     const std::function<void(const cm::event&)> told_;
-    sem_t woken_{};
+    wake_up woken_;
     std::mutex mutex_; ///< guards the next ones
     management_queue queue_;
     cm::manager manager_;

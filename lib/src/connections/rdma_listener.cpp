@@ -254,9 +254,9 @@ rdma_connection rdma_request::accept(rdma_queue& queue, rdma_connect_options opt
     made->end->use(found, std::move(options.on_disconnect));
     const cm::refusal refused =
         made->manager->call([&](cm::manager& one, std::uint64_t now) { return one.accept(made->id, reply, now); });
-    const bool ended = refused != cm::refusal::none ||
-                       call.wait([&](auto until) { return made->end->wait(connection_end::phase::asked, until); });
-    if (!ended)
+    const bool answered = refused != cm::refusal::none ||
+                          call.wait([&](auto until) { return made->end->wait(connection_end::phase::asked, until); });
+    if (!answered)
         call.fail(errc::timed_out, "the peer has not confirmed within {} ms; reset the queue, and check the peer",
                   call.timeout_ms());
     if (made->end->now() != connection_end::phase::established)

@@ -77,6 +77,12 @@ struct rdma_own_address {
 class held_rdma_address {
  public:
     virtual ~held_rdma_address() = default;
+    /// The MAC of a peer's address, if it is known without a question. Any thread; blocks for up to one iteration of
+    /// the engine.
+    virtual std::optional<std::array<std::uint8_t, 6>> known(const std::array<std::uint8_t, 16>&)
+    {
+        return std::nullopt;
+    }
     /// Asks for the MAC of a peer's address of the same IP version, three times, a second apart. Blocks at most that
     /// long. Any thread. In inline mode, it runs the turns of the port.
     /// @return nothing: there was no answer, or the device of the port has gone

@@ -85,16 +85,22 @@ std::optional<net::mac_address> soft_rdma_address::ask_once(open_question& quest
     return mac;
 }
 
-std::optional<net::mac_address> soft_rdma_address::resolve(const net::roce_gid& peer)
+std::optional<net::mac_address> soft_rdma_address::known(const net::roce_gid& peer)
 {
-    constexpr int tries = 3; // RFC 4861: MAX_MULTICAST_SOLICIT
-    std::optional<net::mac_address> mac =
-        port_->engines().directory().heard().mac_of(peer, std::chrono::steady_clock::now());
+    roce_directory& directory = port_->engines().directory();
+    std::optional<net::mac_address> mac = directory.heard().mac_of(peer, std::chrono::steady_clock::now());
     if (!mac)
-        mac = port_->engine().between_turns([&] { return port_->engines().directory().addresses().own_mac(peer); });
+        mac = port_->engine().between_turns([&] { return directory.addresses().own_mac(peer); });
     // A member of the wire may have too little processor time to answer.
     if (!mac && own_.vlan_tci == no_vlan)
         mac = port_->mac_on_wire(peer);
+    return mac;
+}
+
+std::optional<net::mac_address> soft_rdma_address::resolve(const net::roce_gid& peer)
+{
+    constexpr int tries = 3; // RFC 4861: MAX_MULTICAST_SOLICIT
+    std::optional<net::mac_address> mac = known(peer);
     if (mac)
         return mac;
     open_question question(*port_, own_.address, peer);

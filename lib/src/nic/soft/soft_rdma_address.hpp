@@ -14,6 +14,7 @@ class soft_rdma_address final : public held_rdma_address {
     soft_rdma_address(std::shared_ptr<soft_port> port, const rdma_own_address& own);
     ~soft_rdma_address() override;
 
+    std::optional<net::mac_address> known(const net::roce_gid& peer) override;
     std::optional<net::mac_address> resolve(const net::roce_gid& peer) override;
 
  private:
