@@ -180,16 +180,8 @@ try {
 } catch (const unsupported& why) {
     tell_refused(command, bytes, why);
     return -why.number;
-} catch (const failure& why) {
-    return -why.number;
-} catch (const error& why) {
-    core::log_or_lose(log_level::warning, [&] { return std::string(why.what()); });
-    return -number_of(why);
-} catch (const std::bad_alloc&) {
-    return -ENOMEM;
-} catch (const std::exception& why) {
-    core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: {}", why.what()); });
-    return -EIO;
+} catch (...) {
+    return -number_of_exception();
 }
 
 void context::poll() noexcept

@@ -1,8 +1,28 @@
 #include "failure.hpp"
 
+#include <fmt/format.h>
+
 #include <cerrno>
+#include <new>
+
+#include "core/log.hpp"
 
 namespace weftio::verbs {
+
+int number_of_exception() noexcept
+try {
+    throw;
+} catch (const failure& why) {
+    return why.number;
+} catch (const error& why) {
+    core::log_or_lose(log_level::warning, [&] { return std::string(why.what()); });
+    return number_of(why);
+} catch (const std::bad_alloc&) {
+    return ENOMEM;
+} catch (const std::exception& why) {
+    core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: {}", why.what()); });
+    return EIO;
+}
 
 int number_of(const error& why) noexcept
 {

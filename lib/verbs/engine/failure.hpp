@@ -24,6 +24,10 @@ inline void require_call(bool succeeded)
     require(succeeded, errno);
 }
 
+/// The errno for the exception that is being handled. Logs what a program would not know by the errno alone.
+/// @pre called in a handler, of a failure or any std::exception
+int number_of_exception() noexcept;
+
 /// The errno for an error of the Weftio library.
 int number_of(const error& why) noexcept;
 

@@ -357,31 +357,36 @@ identifier* service::take_request(unsigned device, const cm::event& next)
     return &made;
 }
 
+void service::tell_request(unsigned device, const cm::event& next)
+{
+    identifier* const made = take_request(device, next);
+    if (!made) {
+        agent_of(device).call([&](cm::manager& of, std::uint64_t now) { return of.destroy(next.id, now); });
+        return;
+    }
+    identifier& listener = identifiers_.at(by_listener_.at({device, next.listener}));
+    const auto tell_it = [&](const auto& request, const rdma_ucm_event_resp& says) {
+        const cm::ip_header ports =
+            cm::read_ip_header(request.data)
+                .value_or(cm::ip_header{.source_port = 0, .source = next.route.peer, .destination = next.route.local});
+        made->local = address_of(ports.destination, listener.local.port);
+        made->remote = address_of(ports.source, ports.source_port);
+        tell(*made, says, &listener);
+    };
+    if (const auto* const request = std::get_if<cm::req>(&next.body)) {
+        made->request = *request;
+        return tell_it(*request, event_of_request(*request));
+    }
+    const cm::sidr_req& request = std::get<cm::sidr_req>(next.body);
+    tell_it(request, event_of_service_request(*made, request));
+}
+
 /// What an agent tells, in its thread.
 void service::take(unsigned device, const cm::event& next)
 {
     const std::scoped_lock lock(mutex);
-    if (next.kind == cm::event_kind::connect_request || next.kind == cm::event_kind::service_request) {
-        identifier* const made = take_request(device, next);
-        if (!made) {
-            agent_of(device).call([&](cm::manager& of, std::uint64_t now) { return of.destroy(next.id, now); });
-            return;
-        }
-        identifier& listener = identifiers_.at(by_listener_.at({device, next.listener}));
-        const auto* const request = std::get_if<cm::req>(&next.body);
-        const auto& data = request ? std::span<const std::uint8_t>(request->data)
-                                   : std::span<const std::uint8_t>(std::get<cm::sidr_req>(next.body).data);
-        const cm::ip_header ports = cm::read_ip_header(data).value_or(
-            cm::ip_header{.source_port = 0, .source = next.route.peer, .destination = next.route.local});
-        made->local = address_of(ports.destination, listener.local.port);
-        made->remote = address_of(ports.source, ports.source_port);
-        if (request)
-            made->request = *request;
-        return tell(*made,
-                    request ? event_of_request(*request)
-                            : event_of_service_request(*made, std::get<cm::sidr_req>(next.body)),
-                    &listener);
-    }
+    if (next.kind == cm::event_kind::connect_request || next.kind == cm::event_kind::service_request)
+        return tell_request(device, next);
     const auto found = by_connection_.find({device, next.id});
     if (found == by_connection_.end())
         return;

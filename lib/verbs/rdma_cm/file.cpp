@@ -1,14 +1,11 @@
 #include "rdma_cm/file.hpp"
 
-#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
-#include <new>
 
 #include "core/guarded.hpp"
-#include "core/log.hpp"
 #include "engine/failure.hpp"
 #include "rdma_cm/commands.hpp"
 #include "rdma_cm/service.hpp"
@@ -30,16 +27,8 @@ try {
     const std::scoped_lock lock(service_.mutex);
     what.execute(service_, *this, number);
     return static_cast<ssize_t>(bytes);
-} catch (const failure& why) {
-    return -why.number;
-} catch (const error& why) {
-    core::log_or_lose(log_level::warning, [&] { return std::string(why.what()); });
-    return -number_of(why);
-} catch (const std::bad_alloc&) {
-    return -ENOMEM;
-} catch (const std::exception& why) {
-    core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: {}", why.what()); });
-    return -EIO;
+} catch (...) {
+    return -number_of_exception();
 }
 
 /// Each event has a record in the program's end of the socket. Waits for one as read() would, with the program's flags

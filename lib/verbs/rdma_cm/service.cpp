@@ -40,6 +40,8 @@ std::string wire_of(const node& first)
     return fmt::format("{}-{}", first.port.spec(), space.data());
 }
 
+constexpr std::size_t most_backlog = 1024; // as Linux
+
 bool is_link_local(const net::roce_gid& gid) noexcept
 {
     return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
@@ -382,7 +384,6 @@ bool service::has_listener_of_other_family(const identifier& one) const
 /// @param local  all zero: every address of the device  @throws failure EADDRINUSE, ENOMEM
 void service::listen_at(identifier& one, unsigned device, const net::roce_gid& local)
 {
-    constexpr std::size_t most_backlog = 1024;
     std::uint32_t number = 0;
     const cm::refusal why = agent_of(device).call([&](cm::manager& at, std::uint64_t) {
         return at.listen(cm::service_of(one.space, one.local.port), local, most_backlog, number);
@@ -394,7 +395,6 @@ void service::listen_at(identifier& one, unsigned device, const net::roce_gid& l
 
 void service::listen(identifier& one, std::size_t backlog)
 {
-    constexpr std::size_t most_backlog = 1024;
     if (one.now == phase::idle)
         bind(one, address_of(net::gid_of_ipv4(std::array<std::uint8_t, 4>{}), 0));
     require(one.now == phase::bound, EINVAL);

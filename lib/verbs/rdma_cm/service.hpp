@@ -87,6 +87,7 @@ class service {
     void begin_resolution(identifier& one, const rdma_ucm_conn_param& with);
 
     void take(unsigned device, const cm::event& next);
+    void tell_request(unsigned device, const cm::event& next);
     identifier* take_request(unsigned device, const cm::event& next);
     void tell(identifier& one, rdma_ucm_event_resp says, identifier* about = nullptr);
 
