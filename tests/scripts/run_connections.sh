@@ -99,9 +99,9 @@ fi
 if command -v mckey >/dev/null; then
     "${weftio[@]}" mckey -m 239.1.2.3 -c 2 >"$work/server" 2>&1 </dev/null &
     server=$!
-    sleep 2
-    "${weftio[@]}" mckey -m 239.1.2.3 -s -c 2 >"$work/client" 2>&1 </dev/null
-    check "mckey: the sender" 0 $?
+    # Datagrams of before the receiver has joined are nobody's: the sender is repeated until the receiver has its two.
+    received() { "${weftio[@]}" mckey -m 239.1.2.3 -s -c 2 >"$work/client" 2>&1 </dev/null; ! kill -0 $server 2>/dev/null; }
+    eventually received
     wait $server
     check "mckey: the receiver" 0 $?
     server=''
