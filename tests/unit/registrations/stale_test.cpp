@@ -71,7 +71,7 @@ class StaleLoop : public testing::Test {
         std::memset(memory.data(), 0x5a, written_bytes);
         peer.write(memory.data(), held.rkey());
         ASSERT_TRUE(eventually([&] { return std::memcmp(memory.data(), all.source.data(), written_bytes) == 0; }));
-        for (int more = 0; more < 8; ++more) // in flight when the memory goes
+        for (std::size_t more = 0; more < 8; ++more) // in flight when the memory goes
             peer.write(memory.data() + more * written_bytes, held.rkey());
         memory.go();
         memory.come_back();
