@@ -3,7 +3,7 @@
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
 run_all=$(realpath "$(dirname "$0")/../run-all")
-work=$(mktemp -d)
+export work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export XDG_CACHE_HOME=$work/cache
 
@@ -13,6 +13,21 @@ fake() {
     printf 'add_test(script.%s bash -c "bash \\"$0\\"; status=$?; [ $status != 75 ] || echo exit status 75; exit $status" "%s")\n' \
         "$1" "$work/build/$1.sh" >>"$work/build/CTestTestfile.cmake"
     echo "set_tests_properties(script.$1 PROPERTIES SKIP_RETURN_CODE 77 RESOURCE_GROUPS network:1)" >>"$work/build/CTestTestfile.cmake"
+}
+
+# suite NAME COMMAND: one more test of the fake build, a program as GoogleTest makes them with one case, A.B, that COMMAND is.
+suite() {
+    cat >"$work/build/$1.sh" <<END
+fails=0
+for round in \$(seq \${GTEST_REPEAT:-1}); do ($2) || fails=1; done
+[ \$fails = 0 ] || failure='<failure message="B is wrong"/>'
+echo "<testsuites><testsuite><testcase classname='A' name='B' status='run'>\$failure</testcase></testsuite></testsuites>" >\${GTEST_OUTPUT#xml:}
+exit \$fails
+END
+    cat >>"$work/build/CTestTestfile.cmake" <<END
+add_test($1 bash "$work/build/$1.sh")
+set_tests_properties($1 PROPERTIES RESOURCE_GROUPS network:1 ENVIRONMENT "GTEST_OUTPUT=xml:$work/build/test-results/$1.xml")
+END
 }
 
 begin() {
@@ -71,6 +86,29 @@ for name in one two three; do late $name; done
 run
 check "three in one run: exit status" 1 $status
 check_has "three in one run" "3 tests are unsteady in one run: script.one, script.three, script.two; at most 2 may be" "$said"
+
+begin
+suite crowded 'echo round >>$work/build/rounds; [ $(wc -l <$work/build/rounds) != 1 ]'
+run
+check "a case that passes alone: exit status" 0 $status || echo "$said"
+check_has "it is listed, with how it had failed" $'unsteady: crowded.A.B: passed 10 times alone, but failed beside others:\n    B is wrong\n2 passed, 0 failed, 0 skipped' "$said"
+check "it ran alone, ten times" 11 "$(wc -l <"$work/build/rounds")"
+
+begin
+suite rare 'echo round >>$work/build/rounds; case $(wc -l <$work/build/rounds) in 1 | 8) exit 1 ;; esac'
+run
+check "a case that fails alone, too: exit status" 1 $status
+check_has "a case that fails alone, too" "1 passed, 1 failed, 0 skipped" "$said"
+
+begin
+suite racy '[ ${GTEST_REPEAT:-1} != 1 ] || { echo ThreadSanitizer: data race; exit 1; }'
+run
+check_has "what a sanitizer tells is not repeated" "failed: racy: A.B" "$said"
+
+begin
+for name in one two three; do suite $name '[ ${GTEST_REPEAT:-1} != 1 ]'; done
+run
+check_has "three cases in one run" "1 passed, 3 failed, 0 skipped" "$said"
 
 begin
 XDG_CACHE_HOME=/dev/null run
