@@ -16,7 +16,7 @@ test=(
     libgtest-dev libgmock-dev libbenchmark-dev
     apache2-utils nftables nmap tcpdump tshark iproute2 iputils-ping ethtool curl sip-tester tcpreplay pcapfix
     python3 python3-dpkt golang-github-google-gopacket-dev
-    ibverbs-utils perftest libucx-dev openmpi-bin libopenmpi-dev
+    ibverbs-utils rdmacm-utils librdmacm-dev perftest libucx-dev openmpi-bin libopenmpi-dev
     meson ccache valgrind dpdk-dev fio ucx-utils gnuplot-nox g++-aarch64-linux-gnu universal-ctags
     "clang-14|clang" "libclang-rt-14-dev|libclang-rt-dev|libclang-common-14-dev" "clang-tidy-14|clang-tidy" "llvm-14|llvm"
     "clang-format-14|clang-format"
