@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "nic/backend.hpp"
+#include "weftio/rdma_connect.hpp"
 
 namespace weftio::bench {
 
@@ -217,6 +218,51 @@ class quiet : public stranger {
     std::deque<completion_queue> queues_;
 };
 
+/// A program that connects by the connection manager and disconnects without pause, and one that accepts.
+class connecting : public neighbor {
+ public:
+    connecting(const port& port, const device& device)
+        : at_(port, {.address = "10.9.8.7", .application_turns = detail::internals::backend(port).is_inline()}),
+          listener_(at_, service, {.stop = [this] { return stopping_.load(); }}),
+          near_(at_, device, {.entries = 64, .receive_entries = 64}),
+          far_(at_, device, {.entries = 64, .receive_entries = 64}), accepting_([this] { accept_all(); })
+    {}
+    ~connecting() override
+    {
+        end();
+        stopping_ = true;
+        accepting_.join();
+    }
+
+ private:
+    static constexpr std::uint16_t service = 18515;
+
+    void step() override
+    try {
+        rdma_connect(at_, "10.9.8.7", service, near_, {.stop = [this] { return ends(); }}).disconnect();
+        near_.reset();
+    } catch (const error&) {
+        if (!ends()) // inline, only the good kernel runs the engine
+            throw;
+    }
+    void accept_all()
+    try {
+        while (!stopping_) {
+            const rdma_connection accepted = listener_.next().accept(far_);
+            while (accepted.connected() && !stopping_)
+                std::this_thread::yield();
+            far_.reset();
+        }
+    } catch (const error&) { // it is to stop
+    }
+
+    std::atomic<bool> stopping_{false};
+    rdma_device at_;
+    rdma_listener listener_;
+    rdma_queue near_, far_;
+    std::thread accepting_; ///< the last member: it uses the others
+};
+
 /// 8 queues with a deadline every `us`.
 neighbor_row paced_row(const char* name, std::uint64_t us)
 {
@@ -245,6 +291,7 @@ const std::vector<neighbor_row>& neighbor_rows()
         {"64 held pairs", [](auto& port, auto& device) { return std::make_unique<held>(port, device); }},
         {"64 unanswered pairs", [](auto& port, auto& device) { return std::make_unique<unanswered>(port, device); }},
         {"512 quiet completion queues", [](auto& port, auto& device) { return std::make_unique<quiet>(port, device); }},
+        {"a connecting program", [](auto& port, auto& device) { return std::make_unique<connecting>(port, device); }},
     };
     return all;
 }
