@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #include "core/guarded.hpp"
-#include "devices/backend.hpp"
 #include "engine/commands.hpp"
 #include "engine/context.hpp"
 #include "engine/settings.hpp"
 #include "expect.hpp"
+#include "only_ports.hpp"
 
 namespace weftio::fuzz {
 
@@ -186,39 +186,6 @@ void close_new(const std::set<int>& before)
 } // namespace
 
 } // namespace weftio::fuzz
-
-/// The program's memory is the CPU's: no other device opens.
-std::shared_ptr<weftio::devices::device_backend> weftio::devices::open_opencl(int)
-{
-    std::abort();
-}
-std::shared_ptr<weftio::devices::device_backend> weftio::devices::open_cuda(std::string_view, int)
-{
-    std::abort();
-}
-
-/// Regions and queues are a port's here.
-weftio::nic::dma_backend& weftio::detail::internals::backend(const dma_engine&) noexcept
-{
-    std::abort();
-}
-std::shared_ptr<weftio::nic::file_backend> weftio::detail::internals::backend(const file_engine&)
-{
-    std::abort();
-}
-
-std::shared_ptr<weftio::queues::reported_queue> weftio::detail::internals::reports(const dma_queue&) noexcept
-{
-    std::abort();
-}
-std::shared_ptr<weftio::queues::reported_queue> weftio::detail::internals::reports(const eth_txq&) noexcept
-{
-    std::abort();
-}
-std::shared_ptr<weftio::queues::reported_queue> weftio::detail::internals::reports(const file_queue&) noexcept
-{
-    std::abort();
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes)
 {
