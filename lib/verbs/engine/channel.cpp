@@ -104,10 +104,12 @@ descriptor out_of_the_way(descriptor own) noexcept
     return moved.number() >= 0 ? std::move(moved) : std::move(own);
 }
 
-connection make_connection(int flags)
+connection make_connection(int flags, int lowest)
 {
     std::array<int, 2> made{};
     require_call(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, made.data()) == 0);
+    if (const int moved = lowest > 0 ? fcntl(made[1], F_DUPFD_CLOEXEC, lowest) : -1; moved >= 0)
+        close(std::exchange(made[1], moved));
     if ((flags & O_CLOEXEC) == 0)
         fcntl(made[1], F_SETFD, 0);
     if ((flags & O_NONBLOCK) != 0)

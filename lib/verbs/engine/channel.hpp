@@ -43,8 +43,9 @@ struct connection {
     int program = -1;           ///< number of the program's end; the program may duplicate and close it freely
     std::uint64_t identity = 0; ///< identity of the program's end
 };
-/// @param flags  O_CLOEXEC, O_NONBLOCK for the program's end  @throws failure EMFILE, ENFILE, ENOMEM
-connection make_connection(int flags);
+/// @param flags  O_CLOEXEC, O_NONBLOCK for the program's end  @param lowest  of its number, where the limit allows it
+/// @throws failure EMFILE, ENFILE, ENOMEM
+connection make_connection(int flags, int lowest = 0);
 
 /// Records of one size, in order. Any thread.
 class event_channel {

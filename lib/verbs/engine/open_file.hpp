@@ -35,8 +35,8 @@ class open_file {
     virtual void poll() noexcept {}
 
  protected:
-    /// @param flags  of open()  @throws failure
-    explicit open_file(int flags) : end_(make_connection(flags)) {}
+    /// @param flags  of open()  @param lowest  number of the program's descriptor  @throws failure
+    explicit open_file(int flags, int lowest = 0) : end_(make_connection(flags, lowest)) {}
 
  private:
     const connection end_;

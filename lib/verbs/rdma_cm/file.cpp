@@ -1,9 +1,13 @@
 #include "rdma_cm/file.hpp"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
 
 #include "core/guarded.hpp"
 #include "engine/failure.hpp"
@@ -11,6 +15,25 @@
 #include "rdma_cm/service.hpp"
 
 namespace weftio::verbs::rdma_cm {
+
+namespace {
+
+/// librspreload takes the number of a channel for that of its socket, and the program's number for a socket that it has
+/// accepted is a higher one. Its select() looks for the socket from 0 up, and marks what it meets first: with numbers of
+/// channels above all of the program's, that is the program's.
+int lowest_number() noexcept
+{
+    constexpr rlim_t highest = 1u << 15; // librdmacm has numbers up to 65,535
+    const char* const preloaded = std::getenv("LD_PRELOAD");
+    rlimit limit{};
+    if (!preloaded || !std::strstr(preloaded, "librspreload") || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 0;
+    return static_cast<int>(std::min(limit.rlim_cur / 2, highest));
+}
+
+} // namespace
+
+file::file(service& of, int flags) : open_file(flags, lowest_number()), service_(of) {}
 
 file::~file()
 {

@@ -25,7 +25,7 @@ struct waiting_event {
 /// The descriptor is readable when there are events. Any thread; events are guarded by the mutex of the service.
 class file final : public open_file {
  public:
-    file(service& of, int flags) : open_file(flags), service_(of) {}
+    file(service& of, int flags);
     ~file() override;
 
     ssize_t execute(int number, const void* command, std::size_t bytes) noexcept override;
