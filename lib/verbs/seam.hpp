@@ -55,7 +55,11 @@ const weftio_verbs_engine* weftio_verbs_start(const weftio_verbs_host* host);
 
 namespace weftio::verbs {
 
-inline constexpr std::uint32_t seam_version = 5;
+inline constexpr std::uint32_t seam_version = 6;
+
+/// No errno: the caller waits until the descriptor is readable, and calls again. The engine does not wait itself, because
+/// its callers cannot be cancelled.
+inline constexpr int must_wait = 4096;
 
 inline constexpr unsigned most_devices = 8; ///< per process
 

@@ -57,6 +57,15 @@ for round in 1 2 3; do
     "${weftio[@]}" rping -c -a 127.0.0.1 -C 3 -V >"$work/client" 2>&1 </dev/null
     check "rping -s -P, client $round" 0 $?
 done
+clients=()
+for each in 1 2 3 4; do
+    "${weftio[@]}" rping -c -a 127.0.0.1 -C 20 -V >"$work/client.$each" 2>&1 </dev/null &
+    clients+=($!)
+done
+for each in 1 2 3 4; do
+    wait "${clients[each - 1]}"
+    check "rping -s -P, four clients at once, client $each" 0 $?
+done
 pkill -KILL -P $server
 wait $server 2>/dev/null
 server=''
@@ -66,6 +75,18 @@ check_has "nobody listens: what the client says" "cma event RDMA_CM_EVENT_REJECT
 "${weftio[@]}" rping -c -a 198.18.77.77 -C 1 >"$work/client" 2>&1 </dev/null
 check_has "no such host: what the client says" "cma event RDMA_CM_EVENT_ADDR_ERROR, error -113" "$(cat "$work/client")"
 two "rping, after the port's owner was killed" 7174 rping -s -C 5 -V -- rping -c -a 127.0.0.1 -C 5 -V
+
+# A link-local address of the wire, without the interface that Linux wants with one, and with it.
+for interface in "" %lo; do
+    "${weftio[@]}" rping -s -a :: -C 5 -V >"$work/server" 2>&1 </dev/null &
+    server=$!
+    eventually_by $server listens 7174
+    address=$("$run" --show "$(pgrep -P $server)" | sed -n '1s/.*\(fe80:[^,]*\).*/\1/p')
+    "${weftio[@]}" rping -c -a "$address$interface" -C 5 -V >"$work/client" 2>&1 </dev/null
+    check "rping, $address$interface: exit status" 0 $?
+    wait $server
+    server=''
+done
 
 # One port of 0.0.0.0 and of [::], a listener for each.
 if [ -f /usr/include/rdma/rdma_cma.h ]; then
@@ -81,9 +102,35 @@ if [ -f /usr/include/rdma/rdma_cma.h ]; then
         check "listeners of $order: the one of IPv4 is asked" 0 $?
         server=''
     done
+    c_program manager_commands
+    "${weftio[@]}" "$work/manager_commands"
+    check "commands that librdmacm falls back to" 0 $?
+    c_program manager_lives -lrdmacm -libverbs
+    "${weftio[@]}" "$work/manager_lives" cancel
+    check "a thread that waits for an event is cancelled" 0 $?
+    child=$("${weftio[@]}" "$work/manager_lives" fork 7476)
+    kill -0 "$child"
+    check "a child of fork() is there" 0 $?
+    "${weftio[@]}" "$work/manager_lives" bind 7476
+    check "a port whose owner has left a child of fork()" 0 $?
+    kill "$child"
 else
-    echo "not checked: two listeners of a port (no rdma_cma.h: install librdmacm-dev)"
+    echo "not checked: two listeners of a port, cancelled threads, children (no rdma_cma.h: install librdmacm-dev)"
 fi
+
+# Programs of sockets, by librspreload, which is loaded before or behind ours.
+rsockets=(/usr/lib/*/rsocket/librspreload.so)
+for order in "\$LD_PRELOAD:${rsockets[0]}" "${rsockets[0]}:\$LD_PRELOAD"; do
+    [ -f "${rsockets[0]}" ] || { echo "not checked: rsockets (no librspreload)"; break; }
+    c_program hello
+    two "hello and curl over rsockets, $order" 5305 sh -c "LD_PRELOAD=$order exec $work/hello 5305" -- \
+        sh -c "LD_PRELOAD=$order exec curl -sS -m 20 http://127.0.0.1:5305/"
+    check "curl over rsockets: what it got" hello "$(cat "$work/client")"
+    command -v iperf3 >/dev/null || { echo "not checked: iperf3 (not installed)"; continue; }
+    two "iperf3 over rsockets, $order" 5301 sh -c "LD_PRELOAD=$order exec iperf3 -s -1 -p 5301" -- \
+        sh -c "LD_PRELOAD=$order exec iperf3 -c 127.0.0.1 -p 5301 -n 1M"
+    check "iperf3 over rsockets: data has arrived" 1 "$(grep -cE '(1024 KBytes|1\.00 MBytes) .*receiver' "$work/client")"
+done
 
 if command -v cmtime >/dev/null; then
     "${weftio[@]}" cmtime >"$work/server" 2>&1 </dev/null &

@@ -163,9 +163,34 @@ connections() {
         connection ENDS 1341 env $options io_demo -p 1341 -- env $options io_demo -i 50 -p 1341 127.0.0.1
     done
     for each in '$LD_PRELOAD:'$preload $preload':$LD_PRELOAD'; do # both orders
-        [ -f $preload ] && command -v iperf >/dev/null || { echo "not run: iperf over rsockets (not installed)"; break; }
-        connection ENDS 5301 sh -c "LD_PRELOAD=$each exec iperf -s -p 5301" -- sh -c "LD_PRELOAD=$each exec iperf -c 127.0.0.1 -p 5301 -n 1M"
+        for kind in iperf iperf3; do
+            [ -f $preload ] && command -v $kind >/dev/null || { echo "not run: $kind over rsockets (not installed)"; continue; }
+            connection ENDS 5301 sh -c "LD_PRELOAD=$each exec $kind -s -p 5301" -- sh -c "LD_PRELOAD=$each exec $kind -c 127.0.0.1 -p 5301 -n 1M"
+        done
     done
+    iser
+}
+
+# tgtd and libiscsi, both in user space. tgtd admits an initiator whose address and whose name were both bound.
+iser() {
+    local target=iqn.2026-01.test:disk ports=/dev/shm/weftio-ports-wire-suite-$$ url program control
+    url="iscsi://127.0.0.1:3260/$target/1?iser" control=(tgtadm -C 7 --lld iser --op)
+    [[ "connections iscsi-inq iscsi-readcapacity16" =~ $pattern ]] && ! loses || return
+    command -v tgtd >/dev/null && command -v iscsi-inq >/dev/null || { echo "not run: tgtd (not installed)"; return; }
+    export TGT_IPC_SOCKET=$work/tgtd
+    truncate -s 16M disk
+    "$run" "${options[@]}" -- tgtd -f -C 7 --iscsi portal=127.0.0.1:3266 --iser pool_sz_mb=64 >server 2>&1 </dev/null &
+    server=$!
+    for _ in $(seq 200); do compgen -G "$ports/*-3260" >/dev/null || ! kill -0 $server 2>/dev/null && break; sleep 0.05; done
+    "${control[@]}" new --mode target --tid 1 -T $target
+    "${control[@]}" new --mode logicalunit --tid 1 --lun 1 -b "$work/disk"
+    "${control[@]}" bind --mode target --tid 1 -I ALL
+    "${control[@]}" bind --mode target --tid 1 -Q suite
+    for program in iscsi-inq iscsi-readcapacity16; do one "$program -i suite iscsi://...?iser" $program -i suite "$url"; done
+    kill -KILL $server # it has targets, and ignores SIGTERM
+    wait $server 2>/dev/null
+    server=''
+    unset TGT_IPC_SOCKET
 }
 
 perftest() {

@@ -6,7 +6,9 @@
 #include <linux/netlink.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "../seam.hpp"
 #include "host.hpp"
 #include "nodes.hpp"
 #include "real.hpp"
@@ -47,14 +49,29 @@ bool is_parents(int descriptor) noexcept
     return has_inherited() && node_of(descriptor) >= 0;
 }
 
-ssize_t write_node(int descriptor, const void* from, size_t bytes) noexcept
+/// Waits for a record of the engine as read() would, with the program's flags and signals. The thread may be cancelled
+/// here. @return false, with errno
+bool await_record(int descriptor)
+{
+    char record;
+    const ssize_t got = recv(descriptor, &record, sizeof record, MSG_PEEK);
+    while (got == 0) // the process is about to exit: the engine has ended, and there will be no event
+        pause();
+    return got > 0;
+}
+
+ssize_t write_node(int descriptor, const void* from, size_t bytes)
 {
     const auto* const engine = engine_here();
     ssize_t result = -ENOTTY;
-    if (engine != nullptr) {
-        const engine_scope scope;
-        result = engine->write(descriptor, from, bytes);
-    }
+    do {
+        if (result == -weftio::verbs::must_wait && !await_record(descriptor))
+            return -1;
+        if (engine != nullptr) {
+            const engine_scope scope;
+            result = engine->write(descriptor, from, bytes);
+        }
+    } while (result == -weftio::verbs::must_wait);
     if (result != -ENOTTY)
         return with_errno(result);
     if (!is_parents(descriptor))
@@ -76,7 +93,7 @@ int control_node(int descriptor, unsigned long request, void* argument) noexcept
 }
 
 /// Each part is one command, as in the kernel for devices that only implement write().
-ssize_t write_parts(int descriptor, const iovec* parts, int count) noexcept
+ssize_t write_parts(int descriptor, const iovec* parts, int count)
 {
     if (count < 0 || count > 1024)
         return with_errno(-EINVAL);

@@ -13,6 +13,7 @@
 #include "engine/failure.hpp"
 #include "rdma_cm/commands.hpp"
 #include "rdma_cm/service.hpp"
+#include "seam.hpp"
 
 namespace weftio::verbs::rdma_cm {
 
@@ -54,8 +55,7 @@ try {
     return -number_of_exception();
 }
 
-/// Each event has a record in the program's end of the socket. Waits for one as read() would, with the program's flags
-/// and its signals.
+/// Each event has a record in the program's end of the socket.
 ssize_t file::get_event(int number, std::uint64_t to, std::size_t room)
 {
     constexpr std::size_t least = sizeof(rdma_ucm_event_resp) - sizeof(rdma_ucm_event_resp::reserved) -
@@ -63,9 +63,9 @@ ssize_t file::get_event(int number, std::uint64_t to, std::size_t room)
     require(room >= least, ENOSPC);
     for (;;) {
         std::byte record{};
-        const ssize_t got = recv(number, &record, sizeof record, 0);
+        const ssize_t got = recv(number, &record, sizeof record, MSG_DONTWAIT);
         if (got <= 0)
-            return got == 0 ? -EIO : -errno;
+            return got == 0 ? -EIO : errno == EAGAIN ? -must_wait : -errno;
         if (deliver(to, room))
             return 0;
     }

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cctype>
 #include <utility>
 
@@ -38,7 +40,29 @@ std::string folder_for(const std::string& name)
     throw failure{EACCES};
 }
 
+/// Locked files of this process, 0 for none. A child of fork() may read it whatever other threads were doing.
+constinit std::array<std::atomic<int>, 4096> locked{};
+
+void replace_locked(int before, int now) noexcept
+{
+    for (std::atomic<int>& each : locked)
+        if (int expected = before; each.compare_exchange_strong(expected, now))
+            return;
+}
+
 } // namespace
+
+void leave_ports_in_child() noexcept
+{
+    for (std::atomic<int>& each : locked)
+        if (const int file = each.exchange(0); file != 0)
+            ::close(file);
+}
+
+claimed_port::claimed_port(descriptor file, std::string path) : file_(std::move(file)), path_(std::move(path))
+{
+    replace_locked(0, file_.number());
+}
 
 claimed_port& claimed_port::operator=(claimed_port&& other) noexcept
 {
@@ -52,6 +76,8 @@ void claimed_port::release() noexcept
 {
     if (file_.number() >= 0 && is_at(file_.number(), path_))
         ::unlink(path_.c_str());
+    if (file_.number() >= 0)
+        replace_locked(file_.number(), 0);
     file_ = {};
 }
 

@@ -13,7 +13,7 @@ namespace weftio::verbs::rdma_cm {
 /// A port that this process has. The file of a process that has ended, in whatever way, counts for nothing.
 class claimed_port {
  public:
-    claimed_port(descriptor file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+    claimed_port(descriptor file, std::string path);
     claimed_port(claimed_port&&) noexcept = default;
     claimed_port& operator=(claimed_port&&) noexcept;
     ~claimed_port() { release(); }
@@ -23,6 +23,9 @@ class claimed_port {
     descriptor file_; ///< locked; -1: moved from
     std::string path_;
 };
+
+/// In a child of fork(): the ports stay with the parent. Otherwise the child would keep them when the parent has ended.
+void leave_ports_in_child() noexcept;
 
 /// The ports of one wire. Any thread.
 class service_ports {
