@@ -57,8 +57,8 @@ namespace weftio::verbs {
 
 inline constexpr std::uint32_t seam_version = 6;
 
-/// No errno: the caller waits until the descriptor is readable, and calls again. The engine does not wait itself, because
-/// its callers cannot be cancelled.
+/// No errno: the caller waits until the descriptor is readable, and calls again. The engine does not wait itself,
+/// because its callers cannot be cancelled.
 inline constexpr int must_wait = 4096;
 
 inline constexpr unsigned most_devices = 8; ///< per process

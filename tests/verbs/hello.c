@@ -1,5 +1,5 @@
 /*
- * A server of HTTP with the oldest calls for sockets, those that librspreload has, for tests/scripts/run_connections.sh.
+ * A server of HTTP with the calls for sockets that librspreload has. For tests/scripts/run_connections.sh.
  *
  *   hello PORT      answers one request with "hello"
  */

@@ -20,8 +20,8 @@ namespace weftio::verbs::rdma_cm {
 namespace {
 
 /// librspreload takes the number of a channel for that of its socket, and the program's number for a socket that it has
-/// accepted is a higher one. Its select() looks for the socket from 0 up, and marks what it meets first: with numbers of
-/// channels above all of the program's, that is the program's.
+/// accepted is a higher one. Its select() looks for the socket from 0 up, and marks what it meets first: with channels
+/// above all numbers of the program, that is the program's.
 int lowest_number() noexcept
 {
     constexpr rlim_t highest = 1u << 15; // librdmacm has numbers up to 65,535
