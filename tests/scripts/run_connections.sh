@@ -57,15 +57,6 @@ for round in 1 2 3; do
     "${weftio[@]}" rping -c -a 127.0.0.1 -C 3 -V >"$work/client" 2>&1 </dev/null
     check "rping -s -P, client $round" 0 $?
 done
-clients=()
-for each in 1 2 3 4; do
-    "${weftio[@]}" rping -c -a 127.0.0.1 -C 20 -V >"$work/client.$each" 2>&1 </dev/null &
-    clients+=($!)
-done
-for each in 1 2 3 4; do
-    wait "${clients[each - 1]}"
-    check "rping -s -P, four clients at once, client $each" 0 $?
-done
 pkill -KILL -P $server
 wait $server 2>/dev/null
 server=''
