@@ -102,6 +102,12 @@ void check_doorbell_bytes(const std::string& name, const std::string& value)
         refuse(name, value, "is neither 8 nor 64");
 }
 
+void check_stale(const std::string& name, const std::string& value)
+{
+    if (value != "report" && value != "fail" && value != "off")
+        refuse(name, value, "is none of report, fail and off");
+}
+
 void check_process(const std::string& name, const std::string& value)
 {
     if (!is_number(value, 9) || value[0] == '0')

@@ -13,6 +13,7 @@ void check_port(const std::string& name, const std::string& value);
 void check_address(const std::string& name, const std::string& value);
 void check_devices(const std::string& name, const std::string& value);
 void check_loss(const std::string& name, const std::string& value);
+void check_stale(const std::string& name, const std::string& value);
 void check_doorbell_bytes(const std::string& name, const std::string& value);
 void check_process(const std::string& name, const std::string& value);
 /// The file is made when the devices are.

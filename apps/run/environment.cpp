@@ -58,6 +58,7 @@ void check_environment(const command& wanted)
                      {wanted.devices, verbs::devices_variable, check_devices},
                      {wanted.dump, verbs::dump_variable, check_dump},
                      {wanted.loss, verbs::loss_variable, check_loss},
+                     {wanted.stale, verbs::stale_variable, check_stale},
                      {{}, verbs::doorbell_variable, check_doorbell_bytes}};
     for (const auto& each : all)
         if (const std::string value = standing_for(each.option, each.variable); !value.empty())
@@ -116,6 +117,7 @@ void set_environment(const command& wanted, const std::string& library)
     set(verbs::devices_variable, wanted.devices);
     set(verbs::dump_variable, wanted.dump);
     set(verbs::loss_variable, wanted.loss);
+    set(verbs::stale_variable, wanted.stale);
 }
 
 } // namespace weftio::run

@@ -13,6 +13,8 @@ Starts a program that sees emulated RDMA devices: mlx5_0 and up.
       --devices N       number of devices, 1 to 8 [1]
       --dump FILE       writes all packets to FILE, a pcapng capture
       --loss SHARE[,SEED]   share of the program's frames that the wire loses: 0.01,7
+      --stale report|fail|off   accesses to registered memory whose pages are gone:
+                        told [report], refused, or neither
       --show PID        show the objects of a running program, and what its queue pairs wait for
   -h, --help  -V, --version   more: man weftio-run
 Exit: the program's, 125 usage, or Weftio's libraries are missing, 126 the program cannot be

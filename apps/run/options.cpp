@@ -26,6 +26,7 @@ constexpr std::array options{option{"--wire", "lab", &command::wire, check_wire}
                              option{"--devices", "2", &command::devices, check_devices},
                              option{"--dump", "out.pcapng", &command::dump, check_dump},
                              option{"--loss", "0.01,7", &command::loss, check_loss},
+                             option{"--stale", "fail", &command::stale, check_stale},
                              option{"--show", "4711", &command::process, check_process}};
 
 [[noreturn]] void refuse(const std::string& why)

@@ -15,7 +15,7 @@ struct command {
     enum class action { start, say, show } what = action::say;
     std::string text{}; ///< say: the text to print
     int exit_code = 0;  ///< say: the exit status
-    std::string wire{}, port{}, address{}, devices{}, loss{};
+    std::string wire{}, port{}, address{}, devices{}, loss{}, stale{};
     std::string dump{};                 ///< absolute
     std::string process{};              ///< show: the id of the process
     std::vector<std::string> program{}; ///< its name and its arguments

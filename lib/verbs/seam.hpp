@@ -75,9 +75,10 @@ inline constexpr const char *wire_variable = "WEFTIO_RUN_WIRE", ///< name of the
         *address_variable = "WEFTIO_RUN_ADDRESS",               ///< of the first device
             *devices_variable = "WEFTIO_RUN_DEVICES",           ///< number of devices; default 1
                 *loss_variable = "WEFTIO_RUN_LOSS", ///< share of the frames that the wire loses, and a seed: "0.01,7"
-                    *dump_variable = "WEFTIO_RUN_DUMP", ///< path of a pcapng file
-                        *doorbell_variable =
-                            "WEFTIO_RUN_DOORBELL_BYTES",            ///< size of libmlx5's doorbell store: 8 or 64 bytes
-                            *engine_variable = "WEFTIO_RUN_ENGINE"; ///< path of the engine's library
+                    *dump_variable = "WEFTIO_RUN_DUMP",       ///< path of a pcapng file
+                        *stale_variable = "WEFTIO_RUN_STALE", ///< report, fail or off: see stale_mode
+                            *doorbell_variable =
+                                "WEFTIO_RUN_DOORBELL_BYTES", ///< size of libmlx5's doorbell store: 8 or 64 bytes
+                                *engine_variable = "WEFTIO_RUN_ENGINE"; ///< path of the engine's library
 
 } // namespace weftio::verbs

@@ -62,8 +62,22 @@ struct window_user {
     std::uint64_t number = 0; ///< of no other queue pair of the process, past or future; 0: none
     protection_domain domain{};
 
-    static std::uint64_t next_number() noexcept;
+    /// @param queue  the number by which peers know the queue pair: the lower 24 bits of what is returned
+    static std::uint64_t next_number(std::uint32_t queue = 0) noexcept;
 };
+
+/// An access by a key that key_table::mark_stale() was called for. Key, domain, rights and range permit it.
+struct stale_access {
+    std::uint32_t key = 0; ///< as it is named: of the region, or of a window of it
+    std::uint64_t address = 0, bytes = 0;
+    std::byte* at = nullptr; ///< where the CPU would find the bytes; nullptr: it does not see them
+    access rights = access::none;
+    std::uint64_t peers_of = 0; ///< window_user::number of the queue pair whose peer accesses; 0: an entry does
+    std::uint64_t mark = 0;     ///< what mark_stale() was given
+};
+
+/// Says whether such an access is refused: the reason, or none. Called by engines in their turns: it does not wait.
+using stale_judge = refusal (*)(const stale_access&) noexcept;
 
 /// What a queue pair asks of a window. A type 1 window that is to have 0 bytes is freed.
 struct window_bind {
@@ -137,6 +151,15 @@ class key_table {
     /// The number of indices that are taken.
     std::uint32_t in_use() const noexcept;
 
+    /// From now on the judge is asked about each access by the key of a region, or by those of its windows, until the
+    /// key is changed or renewed. What was found before stays right. Other keys pay nothing. Neither waits nor
+    /// allocates. @param mark  for the judge
+    /// @pre set_judge(); nobody changes or withdraws the key meanwhile
+    void mark_stale(std::uint32_t key, std::uint64_t mark) noexcept;
+    void set_judge(stale_judge judge) noexcept { judge_.store(judge, std::memory_order_release); }
+    /// Asks the judge; `of.mark` is set here. @pre check_window() has said memory_gone of the key
+    refusal judge(stale_access of) const noexcept;
+
     /// Adds a free window, which the NIC is granted. Throws as add().
     std::uint32_t add_window(window_type type, protection_domain domain, unsigned nic);
     /// Binds a window, or frees one of type 1. Takes no lock and allocates nothing; waits for another change of the
@@ -192,7 +215,8 @@ class key_table {
     /// Why read() has not found the key: window_free or unknown_key.
     refusal why_unknown(std::uint32_t key, unsigned nic) const noexcept;
     /// The rules of windows, for a key that read() has found and whose domain is none of a queue's.
-    /// @param needed  the right that it must give  @return why `by` may not use it, or none
+    /// @param needed  the right that it must give
+    /// @return why `by` may not use it, or none; memory_gone: that is for judge() to say
     refusal check_window(std::uint32_t key, unsigned nic, const window_user& by, access needed,
                          std::uint32_t generation) const noexcept;
     /// Whether what read() has found is as it was.
@@ -228,10 +252,12 @@ class key_table {
         std::atomic<std::byte*> cpu{nullptr};
         std::atomic<const devices::device_backend*> device{nullptr};
         std::atomic<std::uint64_t> base{0}, to_device{0}, bytes{0};
-        std::atomic<protection_domain> domain{}; ///< of a window: windows_, which no queue has
-        /// Window of type 2: the queue pair that bound it. Of a free index: the one that was freed after it.
+        std::atomic<protection_domain>
+            domain{}; ///< of a window: windows_, of a stale region: stale_; no queue has them
+        /// Window of type 2: the queue pair that bound it. Stale region: its mark. Of a free index: the one that was
+        /// freed after it.
         std::atomic<std::uint64_t> user_or_next{0};
-        std::atomic<protection_domain> window_domain{}; ///< of the window
+        std::atomic<protection_domain> window_domain{}; ///< of the window, or of a stale region
 
         void load(key_entry& out) const noexcept;
         void begin_change() noexcept;
@@ -255,6 +281,7 @@ class key_table {
     /// The slot of a window that the NIC was granted, whatever the variant of the key; nullptr: there is none.
     slot* window_at(std::uint32_t key, unsigned nic) const noexcept;
     refusal bind_at(slot& window, const window_bind& what, const window_user& by, unsigned nic) noexcept;
+    protection_domain domain_of(const slot& region, protection_domain read) const noexcept;
     bool hold(std::uint32_t region) noexcept;
     void let_go(std::uint32_t region) noexcept;
     void free(slot& window) noexcept;
@@ -273,7 +300,8 @@ class key_table {
     /// A chunk never moves, so that readers need no lock.
     std::array<std::atomic<slot*>, all_indices / chunk_slots> chunks_{};
     const std::uint32_t end_, rest_;
-    const protection_domain windows_ = protection_domain::make();
+    const protection_domain windows_ = protection_domain::make(), stale_ = protection_domain::make();
+    std::atomic<stale_judge> judge_{nullptr};
     mutable std::mutex changing_; ///< guards the members below, and slots that hold no key
     std::uint32_t next_ = first_index;
     std::uint32_t in_use_ = 0;
@@ -321,6 +349,7 @@ class nic_keys {
         return table_.check_window(key, number_, by, needed, generation);
     }
     /// These do what key_table says of them.
+    refusal judge(const stale_access& of) const noexcept { return table_.judge(of); }
     std::uint32_t add_window(window_type type, protection_domain domain)
     {
         return table_.add_window(type, domain, number_);

@@ -53,6 +53,20 @@ constexpr refusal lack_of(access right) noexcept
     return (region.entry.rights & rights) == rights ? refusal::none : lack_of(rights);
 }
 
+/// What a region has at these bytes. @pre they are in it
+inline void locate(const key_view& region, const named& what, located& out) noexcept
+{
+    const key_entry& entry = region.entry;
+    out = {.cpu = entry.cpu ? entry.at(what.address) : nullptr,
+           .device = entry.device,
+           .device_address = what.address + entry.to_device,
+           .by = {what.key, region.generation},
+           .lends = region.lends};
+}
+
+/// The rest of resolve() for a key that is marked as stale, or a window of such a region: the judge is asked last.
+refusal resolve_stale(const nic_keys& keys, const named& what, const key_view& region, located& out) noexcept;
+
 /// Finds the bytes. In the order of what a reason tells: a key of another domain says nothing of its rights, nor of its
 /// range. `out` changes on success only. Inlined everywhere: as a call it costs a frame 3 ns.
 [[gnu::always_inline]] inline refusal resolve(const nic_keys& keys, const named& what, located& out) noexcept
@@ -60,15 +74,10 @@ constexpr refusal lack_of(access right) noexcept
     key_view region;
     if (const refusal why = resolve_region(keys, what.key, what.rights, {what.peers_of, what.domain}, region);
         why != refusal::none)
-        return why;
-    const key_entry& entry = region.entry;
-    if (!entry.holds(what.address, what.bytes))
+        return why == refusal::memory_gone ? resolve_stale(keys, what, region, out) : why;
+    if (!region.entry.holds(what.address, what.bytes))
         return refusal::outside_region;
-    out = {.cpu = entry.cpu ? entry.at(what.address) : nullptr,
-           .device = entry.device,
-           .device_address = what.address + entry.to_device,
-           .by = {what.key, region.generation},
-           .lends = region.lends};
+    locate(region, what, out);
     return refusal::none;
 }
 

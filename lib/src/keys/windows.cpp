@@ -36,10 +36,57 @@ key_entry part_of(const key_entry& region, const window_bind& what) noexcept
 
 } // namespace
 
-std::uint64_t window_user::next_number() noexcept
+std::uint64_t window_user::next_number(std::uint32_t queue) noexcept
 {
     static std::atomic<std::uint64_t> given{0};
-    return given.fetch_add(1, std::memory_order_relaxed) + 1;
+    return (given.fetch_add(1, std::memory_order_relaxed) + 1) << 24 | (queue & 0xffffff);
+}
+
+refusal resolve_stale(const nic_keys& keys, const named& what, const key_view& region, located& out) noexcept
+{
+    if (!gives(region.entry.rights, what.rights))
+        return lack_of(what.rights);
+    if (!region.entry.holds(what.address, what.bytes))
+        return refusal::outside_region;
+    located found;
+    locate(region, what, found);
+    const refusal why = keys.judge({.key = what.key,
+                                    .address = what.address,
+                                    .bytes = what.bytes,
+                                    .at = found.cpu,
+                                    .rights = what.rights,
+                                    .peers_of = what.peers_of});
+    if (why == refusal::none)
+        out = found;
+    return why;
+}
+
+/// The domain is stored last, with release: who sees it sees the others.
+void key_table::mark_stale(std::uint32_t key, std::uint64_t mark) noexcept
+{
+    slot& at = existing(key);
+    const protection_domain domain = at.domain.load(std::memory_order_relaxed);
+    if (at.key.load(std::memory_order_relaxed) != key || domain == stale_)
+        return;
+    at.user_or_next.store(mark, std::memory_order_relaxed);
+    at.window_domain.store(domain, std::memory_order_relaxed);
+    at.domain.store(stale_, std::memory_order_release);
+}
+
+refusal key_table::judge(stale_access of) const noexcept
+{
+    const slot& named = existing(of.key);
+    const slot& region = named.what.load(std::memory_order_relaxed) == kind::region
+                             ? named
+                             : existing(named.windows_or_region.load(std::memory_order_acquire));
+    of.mark = region.user_or_next.load(std::memory_order_relaxed);
+    return judge_.load(std::memory_order_acquire)(of);
+}
+
+/// The domain of a region, of which `read` was read.
+protection_domain key_table::domain_of(const slot& region, protection_domain read) const noexcept
+{
+    return read == stale_ ? region.window_domain.load(std::memory_order_relaxed) : read;
 }
 
 std::uint32_t key_table::add_window(window_type type, protection_domain domain, unsigned nic)
@@ -103,7 +150,7 @@ refusal key_table::bind_at(slot& window, const window_bind& what, const window_u
     refusal why = refusal::none;
     if (!read(what.region, nic, region) || existing(what.region).what.load(std::memory_order_relaxed) != kind::region)
         why = refusal::window_region;
-    else if (region.entry.domain != by.domain)
+    else if (domain_of(existing(what.region), region.entry.domain) != by.domain)
         why = refusal::window_domain;
     else if (!gives(region.entry.rights, access::bind))
         why = refusal::no_bind;
@@ -201,7 +248,10 @@ refusal key_table::check_window(std::uint32_t key, unsigned nic, const window_us
     const slot& at = existing(key);
     const kind what = at.what.load(std::memory_order_relaxed);
     if (what == kind::region)
-        return refusal::other_domain;
+        return at.domain.load(std::memory_order_acquire) == stale_ &&
+                       at.window_domain.load(std::memory_order_relaxed) == by.domain
+                   ? refusal::memory_gone
+                   : refusal::other_domain;
     if (by.number == 0)
         return refusal::window_as_lkey;
     if (at.window_domain.load(std::memory_order_relaxed) != by.domain)
@@ -210,7 +260,10 @@ refusal key_table::check_window(std::uint32_t key, unsigned nic, const window_us
         return refusal::window_of_other_queue;
     if (needed == access::remote_atomic && !gives(at.rights.load(std::memory_order_acquire), needed))
         return refusal::window_atomic;
-    return still(key, nic, generation) ? refusal::none : refusal::window_free;
+    const std::uint32_t region = at.windows_or_region.load(std::memory_order_acquire);
+    if (!still(key, nic, generation))
+        return refusal::window_free;
+    return existing(region).domain.load(std::memory_order_acquire) == stale_ ? refusal::memory_gone : refusal::none;
 }
 
 void key_table::withdraw_window(std::uint32_t key) noexcept

@@ -43,36 +43,27 @@ constexpr std::uint64_t events =
                                       : "it needs Linux 5.11 with CONFIG_USERFAULTFD and write protection"));
 }
 
-int open_userfault()
+/// @return the descriptor, or -errno
+int open_with(std::uint64_t features) noexcept
 {
     const auto descriptor = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
-    if (descriptor < 0)
-        refuse(errno);
-    return descriptor;
-}
-
-/// Asks for the events; and for shared memory, which older kernels do not watch.
-bool ask_for(int descriptor, std::uint64_t features)
-{
     uffdio_api api{};
     api.api = UFFD_API;
     api.features = features;
-    return ioctl(descriptor, UFFDIO_API, &api) == 0;
+    if (descriptor >= 0 && ioctl(descriptor, UFFDIO_API, &api) == 0)
+        return descriptor;
+    const int why = errno;
+    if (descriptor >= 0)
+        close(descriptor);
+    return -why;
 }
 
-int open_with_events()
+int open_or_refuse()
 {
-    int descriptor = open_userfault();
-    if (ask_for(descriptor, events | UFFD_FEATURE_WP_HUGETLBFS_SHMEM))
-        return descriptor;
-    close(descriptor);
-    descriptor = open_userfault();
-    if (!ask_for(descriptor, events)) {
-        const int why = errno;
-        close(descriptor);
-        refuse(why);
-    }
-    return descriptor;
+    const int opened = open_userfault();
+    if (opened < 0)
+        refuse(-opened);
+    return opened;
 }
 
 void ring(int eventfd) noexcept
@@ -104,8 +95,29 @@ std::thread quiet_thread(Body body)
 
 } // namespace
 
+/// With shared memory, which older kernels do not watch, if possible.
+int open_userfault() noexcept
+{
+    const int all = open_with(events | UFFD_FEATURE_WP_HUGETLBFS_SHMEM);
+    return all >= 0 ? all : open_with(events);
+}
+
+int watch_pages(int userfault, const range& pages) noexcept
+{
+    uffdio_register what{};
+    what.range = {.start = pages.begin, .len = pages.bytes()};
+    what.mode = UFFDIO_REGISTER_MODE_WP;
+    return ioctl(userfault, UFFDIO_REGISTER, &what) == 0 ? 0 : errno;
+}
+
+void unwatch_pages(int userfault, const range& pages) noexcept
+{
+    uffdio_range what{.start = pages.begin, .len = pages.bytes()};
+    static_cast<void>(ioctl(userfault, UFFDIO_UNREGISTER, &what)); // fails where nothing is mapped any more
+}
+
 userfault::userfault(std::function<void()> handle)
-    : descriptor_(open_with_events()), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+    : descriptor_(open_or_refuse()), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), reader_(quiet_thread([this] { read_events(); })),
       handler_(quiet_thread([this, handle = std::move(handle)] { handle_events(handle); }))
 {}
@@ -130,12 +142,9 @@ userfault::~userfault()
 
 void userfault::watch(const range& pages)
 {
-    uffdio_register what{};
-    what.range = {.start = pages.begin, .len = pages.bytes()};
-    what.mode = UFFDIO_REGISTER_MODE_WP;
-    if (ioctl(descriptor_, UFFDIO_REGISTER, &what) == 0)
+    const int why = watch_pages(descriptor_, pages);
+    if (why == 0)
         return;
-    const int why = errno;
     throw error(
         why == EBUSY ? errc::in_use : errc::not_supported,
         fmt::format("weftio: registration_cache: {} bytes of pages at {:#x} cannot be watched by userfaultfd "
@@ -148,8 +157,7 @@ void userfault::watch(const range& pages)
 
 void userfault::unwatch(const range& pages) noexcept
 {
-    uffdio_range what{.start = pages.begin, .len = pages.bytes()};
-    static_cast<void>(ioctl(descriptor_, UFFDIO_UNREGISTER, &what)); // fails where nothing is mapped any more
+    unwatch_pages(descriptor_, pages);
 }
 
 void userfault::read_events() noexcept

@@ -12,8 +12,14 @@
 
 namespace weftio::registrations {
 
-/// Watches pages for munmap(), mremap() and madvise() that drops pages. Pages are registered for write protection, and
-/// none is ever protected: no access faults.
+/// A userfaultfd that tells UNMAP, REMAP and REMOVE of what watch_pages() was called for. Pages are registered for write
+/// protection, and none is ever protected: no access faults. @return the descriptor, or -errno: the system refuses it
+int open_userfault() noexcept;
+/// @return 0, or errno: EBUSY another userfaultfd has the pages, EINVAL they are those of a file
+int watch_pages(int userfault, const range& pages) noexcept;
+void unwatch_pages(int userfault, const range& pages) noexcept;
+
+/// Watches pages for munmap(), mremap() and madvise() that drops pages (open_userfault()).
 ///
 /// The system call that changes a mapping waits until its event has been read. So the thread that reads takes no lock
 /// and neither allocates nor frees: whatever others do under their locks, it lets them go on. Another thread handles

@@ -42,6 +42,11 @@ region_options take_bytes(context& in, region& made)
     return {.rights = static_cast<access>(made.access & rights_mask), .domain = made.in->number, .iova = made.iova};
 }
 
+void watch(const context& in, region& made)
+{
+    made.watched.emplace(made.registered->lkey(), made.start, made.length, &in);
+}
+
 } // namespace
 
 void alloc_pd(context& in, call& what)
@@ -72,6 +77,7 @@ void reg_mr(context& in, call& what)
     made->access = asked.access_flags;
     const region_options options = take_bytes(in, *made);
     made->registered.emplace(in.of.port, made->bytes, options);
+    watch(in, *made);
     ib_uverbs_reg_mr_resp core{};
     core.mr_handle = in.next_handle();
     core.lkey = core.rkey = made->registered->lkey();
@@ -96,8 +102,15 @@ void rereg_mr(context& in, call& what)
     made->iova = moves ? asked.hca_va : old.iova;
     made->access = (asked.flags & rights) != 0 ? asked.access_flags : old.access;
     const region_options options = take_bytes(in, *made);
-    old.registered->replace(made->bytes, options);
+    old.watched->stop();
+    try {
+        old.registered->replace(made->bytes, options);
+    } catch (...) {
+        watch(in, old);
+        throw;
+    }
     made->registered = std::move(old.registered);
+    watch(in, *made);
     ib_uverbs_rereg_mr_resp core{};
     core.lkey = core.rkey = made->registered->lkey();
     in.regions.remove(asked.mr_handle);

@@ -193,6 +193,16 @@ try {
     core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: lost an event: {}", why.what()); });
 }
 
+void context::tell_stale()
+{
+    stale().tell(this, [this](std::uint32_t queue) {
+        for (const auto& [handle, each] : pairs)
+            if (each->queue->number() == queue && !each->peer_address.empty())
+                return fmt::format(" (peer: queue pair {} at {})", each->set.dest_qp_num, each->peer_address);
+        return std::string();
+    });
+}
+
 int context::control(unsigned long request, const void* argument) noexcept
 {
     const faults_unblocked guard;

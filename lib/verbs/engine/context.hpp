@@ -71,7 +71,9 @@ class context final : public open_file {
     /// The doorbell page for the next queue pair: the one with the fewest queue pairs.
     std::shared_ptr<const unsigned> next_doorbell() const;
     const memory& doorbell_bytes() const noexcept { return *doorbell_bytes_; } ///< all pages
-    std::mutex mutex;                                                          ///< guards all members above
+    /// Logs accesses to memory that is stale. @pre the mutex is held
+    void tell_stale();
+    std::mutex mutex; ///< guards all members above
 
  private:
     void forget_channel(std::uint32_t number, const std::weak_ptr<channel>& which);

@@ -120,6 +120,7 @@ void watch_failures(context& in, pair& of)
 
 void poll_events(context& in, pair& of)
 {
+    in.tell_stale(); // while it has its peer
     of.failures->progress();
     if (of.first_request && of.queue->counters().requests != *of.first_request) {
         of.first_request.reset();

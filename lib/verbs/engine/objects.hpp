@@ -13,6 +13,7 @@
 
 #include "channel.hpp"
 #include "failure.hpp"
+#include "stale.hpp"
 #include "watcher.hpp"
 #include "weftio/completion_queue.hpp"
 #include "weftio/memory.hpp"
@@ -59,8 +60,18 @@ struct domain : used {
 };
 
 struct region {
+    region() = default;
+    region(const region&) = delete;
+    region& operator=(const region&) = delete;
+    ~region()
+    {
+        if (watched)
+            watched->stop(); // before the key ends
+    }
+
     use<domain> in;
-    memory bytes; ///< the program's memory
+    memory bytes;                          ///< the program's memory
+    std::optional<watched_region> watched; ///< destroyed behind the key
     std::optional<memory_region> registered;
     std::uint64_t start = 0, length = 0, iova = 0;
     std::uint32_t access = 0;

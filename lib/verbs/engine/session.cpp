@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "opening.hpp"
+#include "stale.hpp"
 
 namespace weftio::verbs {
 
@@ -16,6 +17,7 @@ session::session(const settings& wanted, const weftio_verbs_host& host) : proces
     constexpr std::chrono::milliseconds period{10};
     events_.set_poll(period, [this] { poll(); });
     open_nodes(wanted, host, events_, nodes_);
+    stale().start(wanted.stale, wanted.stale_asked_for);
     std::vector<device_description> all;
     for (unsigned each = 0; each != devices(); ++each)
         all.push_back(describe_files(nodes_[each], each));

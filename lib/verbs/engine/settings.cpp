@@ -37,6 +37,15 @@ unsigned doorbell_bytes_of(const std::string& text)
     throw error(errc::invalid_argument, fmt::format("weftio-run: {} is {}; set 8 or 64", doorbell_variable, text));
 }
 
+stale_mode stale_of(const std::string& text)
+{
+    if (text.empty() || text == "report")
+        return stale_mode::report;
+    if (text == "fail" || text == "off")
+        return text == "fail" ? stale_mode::fail : stale_mode::off;
+    throw error(errc::invalid_argument, fmt::format("weftio-run: --stale is {}; set report, fail or off", text));
+}
+
 /// The part of a wire's spec for "SHARE" or "SHARE,SEED".
 std::string loss_words(const std::string& loss)
 {
@@ -59,6 +68,8 @@ settings settings::from_environment()
     wanted.devices = devices_of(value_of(devices_variable));
     wanted.doorbell_bytes = doorbell_bytes_of(value_of(doorbell_variable));
     wanted.dump = value_of(dump_variable);
+    wanted.stale = stale_of(value_of(stale_variable));
+    wanted.stale_asked_for = !value_of(stale_variable).empty();
     return wanted;
 }
 

@@ -14,7 +14,7 @@ constexpr std::uint32_t record_of_nobody = 0;
 } // namespace
 
 any_pair::any_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_commons& commons)
-    : service_(service), as_{keys::window_user::next_number(), rings.send.domain},
+    : service_(service), as_{keys::window_user::next_number(rings.send.entries.queue), rings.send.domain},
       sends_(rings.send, service, keys, as_, rings.strict_windows, commons.rounds),
       receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), commons_(commons)
 {}
