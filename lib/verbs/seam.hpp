@@ -2,6 +2,7 @@
 // engine, which is loaded when the program first looks for a device.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,6 +36,14 @@ struct weftio_verbs_engine {
     /// Brings the counters in the tree up to date: the program is about to read one. From then on the engine also does
     /// so regularly.
     void (*count)();
+    /// While not 0, the engine wants to hear of calls that change mappings.
+    const std::atomic<int>* hears_calls;
+    /// Such a call of the calling thread has succeeded: its SYS_ number, its six arguments, and when it began
+    /// (CLOCK_MONOTONIC).
+    void (*called)(long number, const unsigned long* arguments, std::uint64_t since_ns);
+    /// A call for these pages has failed, perhaps because the engine watches them. Returns whether it did: it no longer
+    /// does, and the call may be repeated.
+    bool (*stop_watching)(std::uintptr_t begin, std::size_t bytes);
 };
 
 /// What the engine calls in the preloaded library.

@@ -186,6 +186,13 @@ unsigned number_in(const char* variable, unsigned otherwise)
     return text == nullptr ? otherwise : static_cast<unsigned>(std::atoi(text));
 }
 
+const std::atomic<int> hears_calls{0};
+void called(long, const unsigned long*, std::uint64_t) {}
+bool stop_watching(std::uintptr_t, std::size_t)
+{
+    return false;
+}
+
 } // namespace
 
 extern "C" const weftio_verbs_engine* weftio_verbs_start(const weftio_verbs_host* host)
@@ -207,7 +214,10 @@ try {
               .control = control,
               .closed = closed,
               .refused = refused,
-              .count = count};
+              .count = count,
+              .hears_calls = &hears_calls,
+              .called = called,
+              .stop_watching = stop_watching};
     return &engine;
 } catch (const std::exception& wrong) {
     std::fprintf(stderr, "%s\n", wrong.what());

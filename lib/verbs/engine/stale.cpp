@@ -3,6 +3,7 @@
 #include <execinfo.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -84,7 +85,7 @@ bool stale_record::add_part(const registrations::range& gone, std::uint32_t call
         stale_part& part = parts[each];
         const std::uintptr_t first = part.begin.load(std::memory_order_relaxed),
                              behind = part.end.load(std::memory_order_relaxed);
-        if (gone.begin > behind || first > gone.end)
+        if (behind == 0 || gone.begin > behind || first > gone.end)
             continue;
         if (gone.end > behind)
             part.end.store(gone.end, std::memory_order_release);
@@ -94,12 +95,14 @@ bool stale_record::add_part(const registrations::range& gone, std::uint32_t call
             part.call.store(call, std::memory_order_relaxed);
         return true;
     }
-    if (count == most_parts)
-        return false;
-    parts[count].begin.store(gone.begin, std::memory_order_relaxed);
-    parts[count].end.store(gone.end, std::memory_order_relaxed);
-    parts[count].call.store(call, std::memory_order_relaxed);
-    part_count.store(count + 1, std::memory_order_release);
+    unsigned mine = count;
+    do
+        if (mine == most_parts)
+            return false;
+    while (!part_count.compare_exchange_weak(mine, mine + 1));
+    parts[mine].begin.store(gone.begin, std::memory_order_relaxed);
+    parts[mine].call.store(call, std::memory_order_relaxed);
+    parts[mine].end.store(gone.end, std::memory_order_release);
     return true;
 }
 
@@ -115,19 +118,20 @@ void stale_registrations::start(stale_mode mode, bool asked_for)
     const int opened = runs_under_valgrind() ? -ENOSYS : registrations::open_userfault();
     if (opened < 0) {
         core::log(asked_for ? log_level::warning : log_level::info,
-                  fmt::format("weftio-run: --stale: the system refuses userfaultfd with events ({}), so stale "
-                              "registrations are not told (docs/verbs.md#stale-registrations)",
+                  fmt::format("weftio-run: --stale: the system refuses userfaultfd with events ({}), so of what is "
+                              "unmapped only the program's own calls are seen (docs/verbs.md#stale-registrations)",
                               std::strerror(-opened)));
-        return;
     }
-    userfault_ = out_of_the_way(descriptor(opened)).release();
     with_stacks_ = variable_is("WEFTIO_LOG", "debug");
     if (void* frame = nullptr; with_stacks_)
         backtrace(&frame, 1); // loads what it needs
     keys().set_judge(&stale_registrations::judge);
+    mode_ = mode;
+    if (opened < 0)
+        return;
+    userfault_ = out_of_the_way(descriptor(opened)).release();
     const core::signals_blocked blocked;
     std::thread([this] { read_events(); }).detach();
-    mode_ = mode;
 }
 
 stale_record* stale_registrations::find(std::uint64_t number) const noexcept
@@ -174,29 +178,60 @@ std::uint32_t stale_registrations::watch(std::uint32_t key, std::uint64_t start,
     made->start = start;
     made->length = length;
     made->maker = maker;
+    for (stale_part& each : made->parts)
+        each.end.store(0);
     made->part_count.store(0);
     made->told.store(false);
+    made->by_events.store(true);
     made->end.store(pages.end);
     made->begin.store(pages.begin);
-    if (registrations::watch_pages(userfault_, pages) == 0)
-        return made->number;
-    made->begin.store(0); // nothing has been told of it, so nobody looks at it
-    free_.push_back(made->number);
-    return 0;
+    if (userfault_ < 0 || registrations::watch_pages(userfault_, pages) != 0)
+        lose_events(*made);
+    return made->number;
+}
+
+/// @pre the mutex is held
+void stale_registrations::lose_events(stale_record& of) noexcept
+{
+    of.mapping.store(find_mapping(of.start).bytes.begin);
+    of.by_events.store(false);
+    without_events_.fetch_add(1);
 }
 
 /// @pre the mutex is held
 bool stale_registrations::is_shared_with_others(const stale_record& one) const noexcept
 {
     const registrations::range pages = pages_of(one.start, one.length);
-    const std::uint32_t made = made_.load(std::memory_order_relaxed);
+    bool shared = false;
+    for_each([&](const stale_record&, const registrations::range& others) { shared |= pages.overlaps(others); });
+    return shared;
+}
+
+/// Of those that are watched.
+template <class Each>
+void stale_registrations::for_each(Each&& each) const noexcept
+{
+    const std::uint32_t made = made_.load(std::memory_order_acquire);
     for (std::uint32_t number = 1; number <= made; ++number) {
-        const stale_record& other = *find(number);
-        const std::uintptr_t begin = other.begin.load(std::memory_order_relaxed);
-        if (begin != 0 && pages.overlaps({begin, other.end.load(std::memory_order_relaxed)}))
-            return true;
+        stale_record& one = *find(number);
+        const std::uintptr_t begin = one.begin.load(), end = one.end.load();
+        if (begin != 0)
+            each(one, registrations::range{begin, end});
     }
-    return false;
+}
+
+bool stale_registrations::give_up_events(const registrations::range& pages) noexcept
+{
+    bool any = false;
+    const std::scoped_lock lock(mutex_);
+    for_each([&](stale_record& one, const registrations::range& watched) {
+        if (!one.by_events.load() || !pages.overlaps(watched))
+            return;
+        registrations::unwatch_pages(userfault_, watched);
+        lose_events(one);
+        any = true;
+    });
+    return any;
 }
 
 void stale_registrations::stop(std::uint32_t number) noexcept
@@ -206,11 +241,11 @@ void stale_registrations::stop(std::uint32_t number) noexcept
         return;
     const std::scoped_lock lock(mutex_);
     one.begin.store(0);
-    const std::uint64_t looks = marking_.load();
-    while ((looks & 1) != 0 && marking_.load() == looks)
+    while (marking_.load() != 0)
         std::this_thread::yield();
-    // Pages of two registrations stay watched, which costs an event only.
-    if (one.part_count.load() == 0 && !is_shared_with_others(one))
+    if (!one.by_events.load())
+        without_events_.fetch_sub(1);
+    else if (one.part_count.load() == 0 && !is_shared_with_others(one)) // others keep theirs, or pay for an event
         registrations::unwatch_pages(userfault_, pages_of(one.start, one.length));
 }
 
@@ -223,16 +258,57 @@ void stale_registrations::forget(std::uint32_t number) noexcept
 void stale_registrations::mark(const registrations::range& gone, std::uint32_t call) noexcept
 {
     marking_.fetch_add(1);
-    const std::uint32_t made = made_.load(std::memory_order_acquire);
-    for (std::uint32_t number = 1; number <= made; ++number) {
-        stale_record& each = *find(number);
-        const std::uintptr_t begin = each.begin.load(), end = each.end.load();
-        if (begin == 0 || !gone.overlaps({begin, end}))
-            continue;
-        if (each.add_part({std::max(gone.begin, begin), std::min(gone.end, end)}, call))
-            keys().mark_stale(each.key, number);
-    }
+    for_each([&](stale_record& each, const registrations::range& pages) {
+        if (gone.overlaps(pages))
+            mark_one(each, {std::max(gone.begin, pages.begin), std::min(gone.end, pages.end)}, call);
+    });
+    marking_.fetch_sub(1);
+}
+
+/// @pre marking_ counts the caller
+void stale_registrations::mark_one(stale_record& one, const registrations::range& gone, std::uint32_t call) noexcept
+{
+    if (one.add_part(gone, call))
+        keys().mark_stale(one.key, one.number);
+}
+
+/// Not of registrations that came while the call was under way: another thread may have mapped their pages since.
+void stale_registrations::mark_heard(const stale_call& heard, std::uint64_t since_ns) noexcept
+{
+    const std::uint32_t call = calls_.keep_own(heard);
     marking_.fetch_add(1);
+    for_each([&](stale_record& each, const registrations::range& pages) {
+        if (each.by_events.load() || each.maker.when_ns >= since_ns)
+            return;
+        if (heard.number == SYS_shmdt) {
+            if (heard.arguments[0] == each.mapping.load())
+                mark_one(each, pages, call);
+            return;
+        }
+        for (const registrations::range& gone : {heard.bytes(), heard.also()})
+            if (gone.overlaps(pages))
+                mark_one(each, {std::max(gone.begin, pages.begin), std::min(gone.end, pages.end)}, call);
+    });
+    marking_.fetch_sub(1);
+}
+
+void stale_registrations::hear(long number, const unsigned long* arguments, std::uint64_t since_ns) noexcept
+{
+    stale_call heard;
+    heard.number = number;
+    std::copy_n(arguments, heard.arguments.size(), heard.arguments.begin());
+    if (!heard.drops())
+        return;
+    heard.thread = static_cast<int>(gettid());
+    heard.when_ns = stale_now_ns();
+    read_thread_name(heard.thread, heard.name);
+    if (with_stacks_) {
+        void* frames[32];
+        heard.words = static_cast<unsigned>(backtrace(frames, 32));
+        for (unsigned each = 0; each != heard.words; ++each)
+            heard.stack[each] = reinterpret_cast<std::uint64_t>(frames[each]);
+    }
+    mark_heard(heard, since_ns);
 }
 
 refusal stale_registrations::judge(const keys::stale_access& of) noexcept

@@ -32,7 +32,8 @@ struct stale_part {
     std::atomic<std::uint32_t> call{0}; ///< by which they went: stale_calls::find()
 };
 
-/// A registration that is watched. The thread that reads events changes it without a lock.
+/// A registration that is watched. What is atomic changes without a lock: by the thread that reads events, and by
+/// threads of the program whose calls are heard.
 struct stale_record {
     static constexpr unsigned most_parts = 8; ///< further ones are not told
 
@@ -41,8 +42,10 @@ struct stale_record {
     const void* owner = nullptr;                  ///< its context
     std::uint64_t start = 0, length = 0;
     stale_maker maker;
+    std::atomic<bool> by_events{false};     ///< events tell of its pages; else the program's calls do
+    std::atomic<std::uintptr_t> mapping{0}; ///< where the mapping of such pages begins
     std::array<stale_part, most_parts> parts;
-    std::atomic<unsigned> part_count{0};
+    std::atomic<unsigned> part_count{0}; ///< taken; of one that is being written, the end is 0
     std::atomic<bool> told{false};
 
     /// The part that has one of these bytes; nullptr: they are as they were registered.
@@ -66,16 +69,23 @@ struct stale_report {
 };
 
 /// The only one of a process. It watches by a userfaultfd, whose events tell what Linux has done, whoever asked for it:
-/// also the C library's own calls, and those without the C library. Nothing of the program is changed for it.
+/// also the C library's own calls, and those without the C library. Nothing of the program is changed for it. Of pages
+/// that have no events, which are those of files and of shmat(), it hears by the preloaded library.
 ///
 /// The call that changes a mapping waits until its event has been read. So the thread that reads takes no lock and
 /// neither allocates nor frees, and waits for nobody.
 class stale_registrations {
  public:
-    /// Call it once, when the engine starts. If the system refuses, says so in the log, and watches nothing.
+    /// Call it once, when the engine starts. If the system refuses events, says so in the log, and hears calls only.
     void start(stale_mode mode, bool asked_for);
     /// Watches from now on. Call it behind the registration. @return its number; 0: it is not watched
     std::uint32_t watch(std::uint32_t key, std::uint64_t start, std::uint64_t length, const void* owner);
+    /// A call of the calling thread has changed mappings. @param since_ns  when it began
+    void hear(long number, const unsigned long* arguments, std::uint64_t since_ns) noexcept;
+    /// Ends the events of these pages, because the program needs them otherwise. @return whether there were any
+    bool give_up_events(const registrations::range& pages) noexcept;
+    /// Registrations without events: the preloaded library tells of calls while there are any.
+    const std::atomic<int>& without_events() const noexcept { return without_events_; }
     /// From now on the key is not marked: it may be changed and withdrawn. The judge may still look.
     void stop(std::uint32_t number) noexcept;
     /// @pre stop(), and no engine accesses by the key
@@ -102,6 +112,11 @@ class stale_registrations {
     void read_events() noexcept;
     void read_one() noexcept;
     void mark(const registrations::range& gone, std::uint32_t call) noexcept;
+    void mark_heard(const stale_call& heard, std::uint64_t since_ns) noexcept;
+    void mark_one(stale_record& one, const registrations::range& gone, std::uint32_t call) noexcept;
+    template <class Each>
+    void for_each(Each&& each) const noexcept;
+    void lose_events(stale_record& of) noexcept;
     stale_record* find(std::uint64_t number) const noexcept;
     stale_record* take();
     bool is_shared_with_others(const stale_record& one) const noexcept;
@@ -117,7 +132,8 @@ class stale_registrations {
     std::array<std::atomic<stale_record*>, most_chunks> chunks_{};
     std::atomic<std::uint32_t> made_{0}; ///< records
     std::vector<std::uint32_t> free_;
-    std::atomic<std::uint64_t> marking_{0}; ///< odd while the thread looks at records
+    std::atomic<int> marking_{0}; ///< threads that look at records
+    std::atomic<int> without_events_{0};
     std::array<stale_report, 32> reports_;
     std::atomic<int> waiting_{0};
     stale_calls calls_; ///< of the thread that reads

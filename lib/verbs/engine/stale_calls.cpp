@@ -74,13 +74,14 @@ bool changes_mappings(const stale_call& call) noexcept
     }
 }
 
-/// Whether the mapping at the address is a shared one: its pages stay when a process gives up its view of them.
-bool is_shared(std::uintptr_t address) noexcept
+} // namespace
+
+stale_mapping find_mapping(std::uintptr_t address) noexcept
 {
     char text[4097];
     const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     std::size_t kept = 0;
-    bool shared = false;
+    stale_mapping found;
     for (ssize_t got = 0; maps >= 0 && (got = read(maps, text + kept, sizeof text - 1 - kept)) > 0;) {
         text[kept += static_cast<std::size_t>(got)] = 0;
         char* line = text;
@@ -88,17 +89,15 @@ bool is_shared(std::uintptr_t address) noexcept
             char* at = nullptr;
             const std::uintptr_t first = std::strtoull(line, &at, 16), behind = std::strtoull(at + 1, &at, 16);
             if (first <= address && address < behind)
-                shared = at[4] == 's'; // " rw-s"
+                found = {{first, behind}, at[4] == 's'}; // " rw-s"
         }
         kept -= static_cast<std::size_t>(line - text);
         std::memmove(text, line, kept);
     }
     if (maps >= 0)
         close(maps);
-    return shared;
+    return found;
 }
-
-} // namespace
 
 std::uint64_t stale_now_ns() noexcept
 {
@@ -127,7 +126,17 @@ registrations::range stale_call::bytes() const noexcept
         return {begin, UINTPTR_MAX};
     if (number == SYS_shmdt || number == SYS_shmat || number == SYS_process_madvise)
         return {begin, begin + page}; // of unknown size
-    return {begin, (arguments[0] + arguments[1] + page - 1) & ~(page - 1)};
+    const std::uint64_t end = (arguments[0] + arguments[1] + page - 1) & ~(page - 1);
+    if (number == SYS_mremap && arguments[2] < arguments[1] && (arguments[3] & MREMAP_FIXED) == 0) // shrinks
+        return {(arguments[0] + arguments[2] + page - 1) & ~(page - 1), end};
+    return {begin, end};
+}
+
+registrations::range stale_call::also() const noexcept
+{
+    if (number != SYS_mremap || (arguments[3] & MREMAP_FIXED) == 0)
+        return {};
+    return {arguments[4], arguments[4] + arguments[2]};
 }
 
 /// MADV_FREE leaves pages that are pinned. MADV_DONTNEED of a shared mapping leaves the pages in the file.
@@ -137,7 +146,7 @@ bool stale_call::drops() const noexcept
         return true;
     if (arguments[2] == MADV_FREE)
         return false;
-    return arguments[2] == MADV_REMOVE || !is_shared(arguments[0]);
+    return arguments[2] == MADV_REMOVE || !find_mapping(arguments[0]).shared;
 }
 
 void stale_calls::begin(bool with_stacks) noexcept
@@ -192,14 +201,24 @@ void stale_calls::keep(const stale_call& seen, std::uint64_t stack_pointer) noex
         to.call.words = got > 0 ? static_cast<unsigned>(static_cast<std::size_t>(got) / sizeof(std::uint64_t)) : 0;
     }
     to.number.store(next_);
-    next_ = next_ == UINT32_MAX ? 1 : next_ + 1;
+    next_ = next_ == is_own - 1 ? 1 : next_ + 1;
+}
+
+std::uint32_t stale_calls::keep_own(const stale_call& call) noexcept
+{
+    const std::uint32_t number = next_own_.fetch_add(1) | is_own;
+    kept& to = own_[number % own_.size()];
+    to.number.store(0);
+    to.call = call;
+    to.number.store(number);
+    return number;
 }
 
 std::uint32_t stale_calls::naming(const registrations::range& bytes) const noexcept
 {
     std::uint32_t found = 0;
     for_each([&](std::uint32_t number, const stale_call& call) {
-        if (call.bytes().overlaps(bytes))
+        if (call.bytes().overlaps(bytes) || call.also().overlaps(bytes))
             found = number;
     });
     return found;
@@ -207,7 +226,7 @@ std::uint32_t stale_calls::naming(const registrations::range& bytes) const noexc
 
 stale_call stale_calls::find(std::uint32_t number) const noexcept
 {
-    const kept& at = kept_[number % kept_.size()];
+    const kept& at = (number & is_own) != 0 ? own_[number % own_.size()] : kept_[number % kept_.size()];
     if (number == 0 || at.number.load() != number)
         return {};
     const stale_call copy = at.call;

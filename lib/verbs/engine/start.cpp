@@ -14,6 +14,7 @@
 #include "core/log.hpp"
 #include "refusals.hpp"
 #include "session.hpp"
+#include "stale.hpp"
 
 namespace {
 
@@ -87,6 +88,19 @@ void count()
         running->count();
 }
 
+void called(long number, const unsigned long* arguments, std::uint64_t since_ns)
+{
+    set_up_thread();
+    if (running->is_here())
+        stale().hear(number, arguments, since_ns);
+}
+
+bool stop_watching(std::uintptr_t begin, std::size_t bytes)
+{
+    set_up_thread();
+    return running->is_here() && stale().give_up_events({begin, begin + bytes});
+}
+
 const weftio_verbs_engine* start(const weftio_verbs_host& host)
 try {
     if (!std::getenv("WEFTIO_LOG")) // otherwise the program would see no devices, without any explanation
@@ -108,7 +122,10 @@ try {
                                           .control = control,
                                           .closed = closed,
                                           .refused = refused,
-                                          .count = count};
+                                          .count = count,
+                                          .hears_calls = &stale().without_events(),
+                                          .called = called,
+                                          .stop_watching = stop_watching};
     return &made;
 } catch (const error& why) {
     core::log_or_lose(log_level::error, [&] { return std::string(why.what()); });

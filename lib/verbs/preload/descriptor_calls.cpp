@@ -4,8 +4,11 @@
 
 #include <linux/close_range.h>
 #include <linux/netlink.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../seam.hpp"
@@ -13,6 +16,7 @@
 #include "nodes.hpp"
 #include "real.hpp"
 #include "refused.hpp"
+#include "told.hpp"
 
 using namespace weftio::verbs::preload;
 
@@ -131,6 +135,23 @@ void* map_node(map_function real_map, void* wish, size_t bytes, int protection, 
     return with_errno(result) < 0 ? MAP_FAILED : address;
 }
 
+/// Calls `map()`. With MAP_FIXED it may take the place of other memory.
+template <class Map>
+void* map_told(Map map, void* wish, size_t bytes, int flags)
+{
+    return (flags & MAP_FIXED) != 0 ? told(map, SYS_mmap, wish, bytes, 0, flags) : map();
+}
+
+/// userfaultfd: pages belong to one descriptor. The program's comes before that of the engine.
+int control_other(int descriptor, unsigned long request, void* argument) noexcept
+{
+    const auto call = [&] { return real().ioctl(descriptor, request, argument); };
+    if (request != UFFDIO_REGISTER || argument == nullptr)
+        return call();
+    const uffdio_range& wanted = static_cast<const uffdio_register*>(argument)->range;
+    return without_watching(call, EBUSY, wanted.start, wanted.len);
+}
+
 /// `from` has been duplicated. `result` is the new number, or -1. Duplicates made by the engine are not the program's.
 int duplicated(int from, int result) noexcept
 {
@@ -227,7 +248,7 @@ WEFTIO_INTERCEPT(int, ioctl, int descriptor, unsigned long request, ...)
     va_end(arguments);
     if (may_be_node(descriptor) && is_node(descriptor))
         return control_node(descriptor, request, argument);
-    return real().ioctl(descriptor, request, argument);
+    return control_other(descriptor, request, argument);
 }
 
 // Two functions for each name. UCX overwrites the code of the mmap() that dlsym() finds with a jump to its own
@@ -237,16 +258,24 @@ WEFTIO_INTERCEPT(int, ioctl, int descriptor, unsigned long request, ...)
     WEFTIO_INTERCEPT_VERSION(void*, name, found, "@@WEFTIO", void* wish, size_t bytes, int protection, int flags,      \
                              int descriptor, off_t offset)                                                             \
     {                                                                                                                  \
-        if (may_be_node(descriptor))                                                                                   \
-            return map_node(real().name, wish, bytes, protection, flags, descriptor, offset);                          \
-        return real().name(wish, bytes, protection, flags, descriptor, offset);                                        \
+        return map_told(                                                                                               \
+            [&] {                                                                                                      \
+                if (may_be_node(descriptor))                                                                           \
+                    return map_node(real().name, wish, bytes, protection, flags, descriptor, offset);                  \
+                return real().name(wish, bytes, protection, flags, descriptor, offset);                                \
+            },                                                                                                         \
+            wish, bytes, flags);                                                                                       \
     }                                                                                                                  \
     WEFTIO_INTERCEPT_VERSION(void*, name, bound, "@" WEFTIO_LIBC_VERSION, void* wish, size_t bytes, int protection,    \
                              int flags, int descriptor, off_t offset)                                                  \
     {                                                                                                                  \
-        if (may_be_node(descriptor))                                                                                   \
-            return map_node(name##_found, wish, bytes, protection, flags, descriptor, offset);                         \
-        return name##_found(wish, bytes, protection, flags, descriptor, offset);                                       \
+        return map_told(                                                                                               \
+            [&] {                                                                                                      \
+                if (may_be_node(descriptor))                                                                           \
+                    return map_node(name##_found, wish, bytes, protection, flags, descriptor, offset);                 \
+                return name##_found(wish, bytes, protection, flags, descriptor, offset);                               \
+            },                                                                                                         \
+            wish, bytes, flags);                                                                                       \
     }
 WEFTIO_INTERCEPT_MMAP(mmap)
 WEFTIO_INTERCEPT_MMAP(mmap64)

@@ -227,6 +227,12 @@ const weftio_verbs_engine* engine_here() noexcept
     return tree_so_far() != nullptr && owner == getpid() ? engine : nullptr;
 }
 
+bool hears_mapping_calls() noexcept
+{
+    const auto* const here = tree_so_far() == nullptr ? nullptr : engine;
+    return here != nullptr && here->hears_calls->load(std::memory_order_relaxed) != 0 && !passes() && owner == getpid();
+}
+
 bool has_inherited() noexcept
 {
     return inherits || borrows_memory();

@@ -53,6 +53,9 @@ unsigned devices() noexcept;
 /// The engine of this process; nullptr before tree() has been called, and when it cannot run.
 const weftio_verbs_engine* engine_here() noexcept;
 
+/// Whether this engine wants to hear of calls that change mappings.
+bool hears_mapping_calls() noexcept;
+
 /// Whether nodes may have been opened by a parent process.
 bool has_inherited() noexcept;
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <type_traits>
 
 namespace weftio::verbs::preload {
@@ -38,6 +39,16 @@ constexpr auto lacking(int (*)(Arguments..., ...)) noexcept
 {
     return &fail_variadic<Arguments...>;
 }
+template <class... Arguments>
+void* fail_variadic_pointer(Arguments..., ...) noexcept
+{
+    return fail_for_lack<void*>();
+}
+template <class... Arguments>
+constexpr auto lacking(void* (*)(Arguments..., ...)) noexcept
+{
+    return &fail_variadic_pointer<Arguments...>;
+}
 
 // Plain system calls for an allocator that is called by dlsym().
 int plain_open(const char* path, int flags, ...) noexcept
@@ -61,6 +72,23 @@ void* plain_mmap(void* wish, size_t bytes, int protection, int flags, int descri
     return reinterpret_cast<void*>(syscall(SYS_mmap, wish, bytes, protection, flags, descriptor, offset));
 }
 
+int plain_munmap(void* at, size_t bytes) noexcept
+{
+    return static_cast<int>(syscall(SYS_munmap, at, bytes));
+}
+int plain_madvise(void* at, size_t bytes, int advice) noexcept
+{
+    return static_cast<int>(syscall(SYS_madvise, at, bytes, advice));
+}
+void* plain_mremap(void* at, size_t bytes, size_t wanted, int flags, ...) noexcept
+{
+    va_list more;
+    va_start(more, flags);
+    void* const to = va_arg(more, void*);
+    va_end(more);
+    return reinterpret_cast<void*>(syscall(SYS_mremap, at, bytes, wanted, flags, to));
+}
+
 constexpr real_functions before_lookup() noexcept
 {
     real_functions functions{
@@ -73,6 +101,9 @@ constexpr real_functions before_lookup() noexcept
     functions.write = plain_write;
     functions.close = plain_close;
     functions.mmap = functions.mmap64 = plain_mmap;
+    functions.munmap = plain_munmap;
+    functions.madvise = plain_madvise;
+    functions.mremap = plain_mremap;
     return functions;
 }
 
