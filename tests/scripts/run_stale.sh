@@ -79,6 +79,32 @@ for case in heap storm exits; do
     check "$case: words" "" "$(cat "$work/words")"
 done
 
+# Beside UCX, which overwrites functions of the C library and of the preloaded one.
+if ldconfig -p | grep -q 'libucm\.so\.0'; then
+    for call in munmap mmap dontneed brk file_munmap shmdt; do # its mremap() drops the fifth argument
+        STALE_UCX=1 below "--stale fail" seen "$call"
+        check "UCX, $call: exit status" 0 $? || cat "$work/out"
+        check "UCX, $call: keys told" 1 "$(told)" || cat "$work/words"
+        check "UCX, $call: the access" "$call: $remote" "$(cat "$work/out")"
+    done
+    for case in blocks child; do
+        STALE_UCX=1 below "--stale fail" "$case"
+        check "UCX, $case: keys told" "0 1" "$? $(told)" || cat "$work/out" "$work/words"
+    done
+    STALE_UCX=1 below "" storm
+    check "UCX, storm: exit status" 0 $? || cat "$work/out"
+    check "UCX, storm: words" "" "$(cat "$work/words")"
+else
+    echo "not checked: beside UCX (libucx0 is not installed)"
+fi
+
+# What the program does with its memory goes first.
+for case in grown own_userfault; do
+    below "--stale fail" "$case"
+    check "$case: exit status" 0 $? || cat "$work/out"
+    check "$case: keys told" 1 "$(told)" || cat "$work/words"
+done
+
 # Where the pages went, in words.
 WEFTIO_LOG=debug below "" fixed
 check_has "debug: where it was registered" ": registered at $work/stale(" "$(cat "$work/words")"

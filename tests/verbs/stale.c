@@ -1,9 +1,12 @@
 /* Memory that goes under a key and comes back, for tests/scripts/run_stale.sh. The argument names a case. It prints for
  * each transfer its status and where the bytes went. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
@@ -87,7 +90,7 @@ static struct ibv_mr* registered(void* at, size_t bytes)
     return made;
 }
 
-/* libfabric-cray #1000: a buffer is unmapped, another one is mapped at its address, and a peer writes by the old key. */
+/* libfabric-cray #1000: a buffer is unmapped, another is mapped at its address, and a peer writes by the old key. */
 static void fixed(void)
 {
     char* const at = map_at(NULL, size);
@@ -240,10 +243,8 @@ static void window(void)
     struct ibv_send_wr entry = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED}, *bad;
     entry.bind_mw.mw = part;
     entry.bind_mw.rkey = ibv_inc_rkey(part->rkey);
-    entry.bind_mw.bind_info = (struct ibv_mw_bind_info){.mr = old,
-                                                        .addr = (uintptr_t)at,
-                                                        .length = size,
-                                                        .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+    entry.bind_mw.bind_info = (struct ibv_mw_bind_info){
+        .mr = old, .addr = (uintptr_t)at, .length = size, .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
     CHECK("post", 0, ibv_post_send(b.qp, &entry, &bad));
     CHECK("bind", IBV_WC_SUCCESS, next_completion(b.cq).status);
     write_to("before", at, entry.bind_mw.rkey);
@@ -383,6 +384,39 @@ static void storm(void)
         pthread_join(threads[each], NULL);
 }
 
+/* A mapping of which a part is registered is moved as a whole. */
+static void grown(void)
+{
+    char* const at = map_at(NULL, size);
+    memset(at, 1, size);
+    struct ibv_mr* const part = registered(at + 65536, 4096);
+    char* const place = map_at(NULL, 2 * size);
+    CHECK("mremap() of all of it", 1, mremap(at, size, 2 * size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place);
+    CHECK("its bytes", 1, place[65536]);
+    map_at(at, size);
+    write_to("where it was", at + 65536, part->rkey);
+    ibv_dereg_mr(part);
+}
+
+/* A program with a userfaultfd of its own for memory that is registered. */
+static void own_userfault(void)
+{
+    const int own = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+    struct uffdio_api api = {.api = UFFD_API};
+    NEED(own >= 0 && ioctl(own, UFFDIO_API, &api) == 0);
+    char* const at = map_at(NULL, size);
+    memset(at, 1, size);
+    struct ibv_mr* const part = registered(at + 65536, 4096);
+    struct uffdio_register wanted = {.range = {(uintptr_t)at, size}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    CHECK("UFFDIO_REGISTER", 0, ioctl(own, UFFDIO_REGISTER, &wanted));
+    write_to("with another one", at + 65536, part->rkey);
+    munmap(at, size);
+    map_at(at, size);
+    write_to("behind munmap()", at + 65536, part->rkey);
+    ibv_dereg_mr(part);
+    close(own);
+}
+
 /* Ends with all of it registered, and goes on to use memory in its exit. */
 static char* left;
 static void leave(void)
@@ -404,24 +438,52 @@ static void exits(void)
     exit(0);
 }
 
+/* UCX overwrites the C library's functions, and those that dlsym() finds, with jumps to its own. */
+static volatile int ucx_heard;
+
+static void hear(int event, void* what, void* nothing)
+{
+    (void)event, (void)what, (void)nothing;
+    ++ucx_heard;
+}
+
+static void patch_by_ucx(void)
+{
+    typedef int set_handler(int, int, void (*)(int, void*, void*), void*);
+    void* const library = dlopen("libucs.so.0", RTLD_NOW | RTLD_GLOBAL); /* which has libucm */
+    NEED(library);
+    set_handler* const set = (set_handler*)(uintptr_t)dlsym(RTLD_DEFAULT, "ucm_set_event_handler");
+    NEED(set && set(1 << 17, 0, hear, NULL) == 0); /* UCM_EVENT_VM_UNMAPPED */
+}
+
 int main(int count, char** words)
 {
     static const struct {
         const char* name;
         void (*run)(void);
-    } all[] = {{"fixed", fixed},       {"previous", previous}, {"blocks", blocks}, {"child", child},
-               {"parts", parts},       {"local", local},       {"remapped", remapped}, {"resized", resized},
-               {"window", window},     {"heap", heap},         {"storm", storm},   {"exits", exits}};
+    } all[] = {{"fixed", fixed},       {"previous", previous},
+               {"blocks", blocks},     {"child", child},
+               {"parts", parts},       {"local", local},
+               {"remapped", remapped}, {"resized", resized},
+               {"window", window},     {"heap", heap},
+               {"storm", storm},       {"exits", exits},
+               {"grown", grown},       {"own_userfault", own_userfault}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (count < 2)
         return 2;
     begin();
+    const int with_ucx = getenv("STALE_UCX") != NULL;
+    if (with_ucx)
+        patch_by_ucx();
+    const int before = ucx_heard;
     if (count == 3)
         seen(words[2]);
     else
         for (unsigned each = 0; each < sizeof all / sizeof *all; ++each)
             if (strcmp(words[1], all[each].name) == 0)
                 all[each].run();
+    if (with_ucx)
+        CHECK("UCX hears of it", 1, ucx_heard > before);
     end();
     if (failed_checks)
         printf("%d checks failed\n", failed_checks);

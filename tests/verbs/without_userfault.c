@@ -1,4 +1,4 @@
-/* Runs a program that may not call userfaultfd(), as in a container with Docker's filter, for tests/scripts/run_stale.sh. */
+/* Runs a program that may not call userfaultfd(), as with Docker's filter, for tests/scripts/run_stale.sh. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

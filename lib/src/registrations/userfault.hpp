@@ -12,8 +12,9 @@
 
 namespace weftio::registrations {
 
-/// A userfaultfd that tells UNMAP, REMAP and REMOVE of what watch_pages() was called for. Pages are registered for write
-/// protection, and none is ever protected: no access faults. @return the descriptor, or -errno: the system refuses it
+/// A userfaultfd that tells UNMAP, REMAP and REMOVE of what watch_pages() was called for. Pages are registered for
+/// write protection, and none is ever protected: no access faults. @return the descriptor, or -errno: the system
+/// refuses it
 int open_userfault() noexcept;
 /// @return 0, or errno: EBUSY another userfaultfd has the pages, EINVAL they are those of a file
 int watch_pages(int userfault, const range& pages) noexcept;

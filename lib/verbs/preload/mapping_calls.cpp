@@ -26,10 +26,8 @@ int unmap(unmap_function* by, void* at, size_t bytes)
 void* remap(remap_function* by, void* at, size_t bytes, size_t wanted, int flags, void* to)
 {
     const auto move = [&] { return by(at, bytes, wanted, flags, to); };
-    const auto move_unwatched = [&] {
-        return without_watching(move, EFAULT, reinterpret_cast<std::uintptr_t>(at), bytes);
-    };
-    return told(move_unwatched, SYS_mremap, at, bytes, wanted, flags, to);
+    const auto move_told = [&] { return told(move, SYS_mremap, at, bytes, wanted, flags, to); };
+    return without_watching(move_told, EFAULT, reinterpret_cast<std::uintptr_t>(at), bytes);
 }
 
 int advise(advise_function* by, void* at, size_t bytes, int advice)
@@ -46,7 +44,7 @@ int detach(detach_function* by, const void* at)
 
 } // namespace
 
-// Two functions for each name, as for mmap() (descriptor_calls.cpp): UCX overwrites the code of those that dlsym() finds.
+// Two functions for each name, as for mmap() (descriptor_calls.cpp): UCX overwrites the code of what dlsym() finds.
 #define WEFTIO_INTERCEPT_MAPPING(result, name, tell, parameters, ...)                                                  \
     WEFTIO_INTERCEPT_VERSION(result, name, found, "@@WEFTIO", WEFTIO_UNPACK parameters)                                \
     {                                                                                                                  \

@@ -95,6 +95,8 @@ const wrong_line wrong_lines[] = {
     {{"--dump", "", "a"}, "--dump: not a file"},
     {{"--loss", "2", "a"}, "--loss 2: not a share from 0 to 1"},
     {{"--loss", "0.1", "--port", "iface:v0", "a"}, "--loss and --port: only a wire"},
+    {{"--stale", "maybe", "a"}, "--stale maybe: is none of report, fail and off"},
+    {{"--stale", "", "a"}, "--stale: is none of report, fail and off"},
     {{"--show", "0"}, "--show 0: not a process ID"},
     {{"--show", "7", "a"}, "--show and a program: give only one of them"},
     {{"--dump", "/tmp", "a"}, "--dump /tmp: not a file"},
