@@ -3,6 +3,7 @@
 #include <execinfo.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -53,13 +54,13 @@ stale_maker maker_here(bool with_stacks) noexcept
     stale_maker here;
     here.thread = static_cast<int>(gettid());
     here.when_ns = stale_now_ns();
-    read_thread_name(here.thread, here.name);
+    prctl(PR_GET_NAME, here.name);
     if (with_stacks)
         here.frame_count = backtrace(here.frames.data(), static_cast<int>(here.frames.size()));
     return here;
 }
 
-bool is_mapped(const std::byte* at) noexcept
+bool is_mapped(const void* at) noexcept
 {
     unsigned char resident = 0;
     auto* const page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(at) & ~(page_bytes - 1));
@@ -173,6 +174,12 @@ std::uint32_t stale_registrations::watch(std::uint32_t key, std::uint64_t start,
     stale_record* const made = length == 0 ? nullptr : take();
     if (made == nullptr)
         return 0;
+    try {
+        watched_.emplace(pages.begin, made);
+    } catch (...) {
+        free_.push_back(made->number);
+        throw;
+    }
     made->key = key;
     made->owner = owner;
     made->start = start;
@@ -183,6 +190,7 @@ std::uint32_t stale_registrations::watch(std::uint32_t key, std::uint64_t start,
     made->part_count.store(0);
     made->told.store(false);
     made->by_events.store(true);
+    longest_ = std::max(longest_, pages.bytes());
     made->end.store(pages.end);
     made->begin.store(pages.begin);
     if (userfault_ < 0 || registrations::watch_pages(userfault_, pages) != 0)
@@ -193,18 +201,29 @@ std::uint32_t stale_registrations::watch(std::uint32_t key, std::uint64_t start,
 /// @pre the mutex is held
 void stale_registrations::lose_events(stale_record& of) noexcept
 {
-    of.mapping.store(find_mapping(of.start).bytes.begin);
     of.by_events.store(false);
     without_events_.fetch_add(1);
 }
 
 /// @pre the mutex is held
-bool stale_registrations::is_shared_with_others(const stale_record& one) const noexcept
+bool stale_registrations::is_shared_with_others(const registrations::range& pages) const noexcept
 {
-    const registrations::range pages = pages_of(one.start, one.length);
-    bool shared = false;
-    for_each([&](const stale_record&, const registrations::range& others) { shared |= pages.overlaps(others); });
-    return shared;
+    const std::uintptr_t first = pages.begin < longest_ ? 0 : pages.begin - longest_;
+    for (auto each = watched_.lower_bound(first); each != watched_.end() && each->first < pages.end; ++each)
+        if (each->second->end.load() > pages.begin)
+            return true;
+    return false;
+}
+
+/// @pre the mutex is held
+void stale_registrations::remove(const stale_record& one) noexcept
+{
+    const auto [first, behind] = watched_.equal_range(pages_of(one.start, one.length).begin);
+    for (auto each = first; each != behind; ++each)
+        if (each->second == &one) {
+            watched_.erase(each);
+            return;
+        }
 }
 
 /// Of those that are watched.
@@ -241,11 +260,13 @@ void stale_registrations::stop(std::uint32_t number) noexcept
         return;
     const std::scoped_lock lock(mutex_);
     one.begin.store(0);
+    remove(one);
     while (marking_.load() != 0)
         std::this_thread::yield();
     if (!one.by_events.load())
         without_events_.fetch_sub(1);
-    else if (one.part_count.load() == 0 && !is_shared_with_others(one)) // others keep theirs, or pay for an event
+    else if (one.part_count.load() == 0 &&
+             !is_shared_with_others(pages_of(one.start, one.length))) // others keep theirs, or pay for an event
         registrations::unwatch_pages(userfault_, pages_of(one.start, one.length));
 }
 
@@ -261,6 +282,18 @@ void stale_registrations::mark(const registrations::range& gone, std::uint32_t c
     for_each([&](stale_record& each, const registrations::range& pages) {
         if (gone.overlaps(pages))
             mark_one(each, {std::max(gone.begin, pages.begin), std::min(gone.end, pages.end)}, call);
+    });
+    marking_.fetch_sub(1);
+}
+
+/// Marks what is not mapped at this moment.
+void stale_registrations::mark_unmapped(const registrations::range& within, std::uint32_t call) noexcept
+{
+    marking_.fetch_add(1);
+    for_each([&](stale_record& each, const registrations::range& pages) {
+        const registrations::range part{std::max(within.begin, pages.begin), pages.end};
+        if (part.overlaps(within) && !is_mapped(reinterpret_cast<const void*>(part.begin)))
+            mark_one(each, part, call);
     });
     marking_.fetch_sub(1);
 }
@@ -281,9 +314,9 @@ void stale_registrations::mark_heard(const stale_call& heard, std::uint64_t sinc
         if (each.by_events.load() || each.maker.when_ns >= since_ns)
             return;
         if (heard.number == SYS_shmdt) {
-            if (heard.arguments[0] == each.mapping.load())
+            if (heard.arguments[0] <= pages.begin && !is_mapped(reinterpret_cast<const void*>(pages.begin)))
                 mark_one(each, pages, call);
-            return;
+            return; // it does not say how many bytes
         }
         for (const registrations::range& gone : {heard.bytes(), heard.also()})
             if (gone.overlaps(pages))
@@ -301,7 +334,7 @@ void stale_registrations::hear(long number, const unsigned long* arguments, std:
         return;
     heard.thread = static_cast<int>(gettid());
     heard.when_ns = stale_now_ns();
-    read_thread_name(heard.thread, heard.name);
+    prctl(PR_GET_NAME, heard.name);
     if (with_stacks_) {
         void* frames[32];
         heard.words = static_cast<unsigned>(backtrace(frames, 32));

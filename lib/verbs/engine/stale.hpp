@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -42,8 +43,7 @@ struct stale_record {
     const void* owner = nullptr;                  ///< its context
     std::uint64_t start = 0, length = 0;
     stale_maker maker;
-    std::atomic<bool> by_events{false};     ///< events tell of its pages; else the program's calls do
-    std::atomic<std::uintptr_t> mapping{0}; ///< where the mapping of such pages begins
+    std::atomic<bool> by_events{false}; ///< events tell of its pages; else the program's calls do
     std::array<stale_part, most_parts> parts;
     std::atomic<unsigned> part_count{0}; ///< taken; of one that is being written, the end is 0
     std::atomic<bool> told{false};
@@ -112,6 +112,7 @@ class stale_registrations {
     void read_events() noexcept;
     void read_one() noexcept;
     void mark(const registrations::range& gone, std::uint32_t call) noexcept;
+    void mark_unmapped(const registrations::range& within, std::uint32_t call) noexcept;
     void mark_heard(const stale_call& heard, std::uint64_t since_ns) noexcept;
     void mark_one(stale_record& one, const registrations::range& gone, std::uint32_t call) noexcept;
     template <class Each>
@@ -119,7 +120,8 @@ class stale_registrations {
     void lose_events(stale_record& of) noexcept;
     stale_record* find(std::uint64_t number) const noexcept;
     stale_record* take();
-    bool is_shared_with_others(const stale_record& one) const noexcept;
+    bool is_shared_with_others(const registrations::range& pages) const noexcept;
+    void remove(const stale_record& one) noexcept;
     static refusal judge(const keys::stale_access& of) noexcept;
     refusal judge_one(const keys::stale_access& of) noexcept;
     void report(const keys::stale_access& of, stale_record& about, const stale_part& part) noexcept;
@@ -132,7 +134,9 @@ class stale_registrations {
     std::array<std::atomic<stale_record*>, most_chunks> chunks_{};
     std::atomic<std::uint32_t> made_{0}; ///< records
     std::vector<std::uint32_t> free_;
-    std::atomic<int> marking_{0}; ///< threads that look at records
+    std::multimap<std::uintptr_t, const stale_record*> watched_; ///< by their first page
+    std::size_t longest_ = 0;                                    ///< of all that were ever watched
+    std::atomic<int> marking_{0};                                ///< threads that look at records
     std::atomic<int> without_events_{0};
     std::array<stale_report, 32> reports_;
     std::atomic<int> waiting_{0};

@@ -132,6 +132,11 @@ registrations::range stale_call::bytes() const noexcept
     return {begin, end};
 }
 
+bool stale_call::says_bytes() const noexcept
+{
+    return number == SYS_munmap || number == SYS_mmap || number == SYS_mremap || number == SYS_madvise;
+}
+
 registrations::range stale_call::also() const noexcept
 {
     if (number != SYS_mremap || (arguments[3] & MREMAP_FIXED) == 0)

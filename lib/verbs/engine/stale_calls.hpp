@@ -22,6 +22,7 @@ struct stale_call {
     registrations::range bytes() const noexcept;
     /// The same of what mremap() replaces; else none.
     registrations::range also() const noexcept;
+    bool says_bytes() const noexcept;
     /// Whether the pages are other ones afterwards, also for a device that has pinned them.
     bool drops() const noexcept;
 };

@@ -46,8 +46,11 @@ void stale_registrations::read_one() noexcept
 {
     calls_.look();
     calls_.for_each([this](std::uint32_t number, const stale_call& call) {
-        if ((call.number == SYS_munmap || call.number == SYS_mmap || call.number == SYS_madvise) && call.drops())
-            mark(call.bytes(), number);
+        if (call.number == SYS_brk)
+            mark_unmapped(call.bytes(), number);
+        else if (call.says_bytes() && call.drops())
+            for (const registrations::range& gone : {call.bytes(), call.also()})
+                mark(gone, number);
     });
     uffd_msg message;
     if (read(userfault_, &message, sizeof message) != static_cast<ssize_t>(sizeof message))
