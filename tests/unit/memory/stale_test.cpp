@@ -11,7 +11,7 @@
 namespace weftio::keys {
 namespace {
 
-constexpr std::uint64_t begin = 0x10000;
+constexpr std::uint64_t first = 0x10000;
 std::vector<stale_access> asked;
 refusal verdict = refusal::none;
 
@@ -28,7 +28,7 @@ class StaleKeys : public testing::Test {
     }
     key_entry entry(access rights = access::local_write | access::remote_write | access::bind)
     {
-        return {.cpu = memory.data(), .base = begin, .bytes = memory.size(), .domain = ours, .rights = rights};
+        return {.cpu = memory.data(), .base = first, .bytes = memory.size(), .domain = ours, .rights = rights};
     }
     std::uint32_t add(bool lendable = false)
     {
@@ -38,7 +38,7 @@ class StaleKeys : public testing::Test {
     }
     refusal use(std::uint32_t key, access right = access::remote_write, std::uint64_t bytes = 64)
     {
-        return resolve(keys, {key, begin + 64, bytes, right, us.domain, us.number}, found);
+        return resolve(keys, {key, first + 64, bytes, right, us.domain, us.number}, found);
     }
     std::uint32_t window_of(std::uint32_t region)
     {
@@ -46,7 +46,7 @@ class StaleKeys : public testing::Test {
         const window_bind what{.window = window,
                                .variant = static_cast<std::uint8_t>(window + 1),
                                .region = region,
-                               .address = begin + 64,
+                               .address = first + 64,
                                .bytes = 128,
                                .rights = access::remote_write};
         EXPECT_EQ(keys.bind(what, us), refusal::none);
@@ -72,7 +72,7 @@ TEST_F(StaleKeys, AreForTheJudgeToDecide)
     ASSERT_EQ(asked.size(), 1u);
     EXPECT_EQ(asked[0].key, key);
     EXPECT_EQ(asked[0].mark, 7u);
-    EXPECT_EQ(asked[0].address, begin + 64);
+    EXPECT_EQ(asked[0].address, first + 64);
     EXPECT_EQ(asked[0].bytes, 64u);
     EXPECT_EQ(asked[0].at, memory.data() + 64);
     EXPECT_EQ(asked[0].rights, access::remote_write);
@@ -89,8 +89,8 @@ TEST_F(StaleKeys, AreRefusedAsOthersBeforeTheJudgeIsAsked)
     table.mark_stale(key, 7);
     EXPECT_EQ(use(key, access::remote_read), refusal::no_remote_read);
     EXPECT_EQ(use(key, access::remote_write, 5000), refusal::outside_region);
-    EXPECT_EQ(resolve(keys, {key, begin, 8, access::none, protection_domain::make()}, found), refusal::other_domain);
-    EXPECT_EQ(resolve(keys, {key, begin, 8, access::none, {}}, found), refusal::other_domain);
+    EXPECT_EQ(resolve(keys, {key, first, 8, access::none, protection_domain::make()}, found), refusal::other_domain);
+    EXPECT_EQ(resolve(keys, {key, first, 8, access::none, {}}, found), refusal::other_domain);
     EXPECT_TRUE(asked.empty());
 }
 
