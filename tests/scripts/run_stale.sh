@@ -7,14 +7,15 @@ set -uo pipefail
 build=$(realpath "$1")
 needs_weftio_run "stale registrations under weftio-run"
 needs_file /usr/include/infiniband/verbs.h libibverbs-dev "stale registrations under weftio-run"
-work=$(mktemp -d)
+work=$(mktemp -d) disk=$(mktemp -d -p "$build") # /tmp may be in memory
 wire=stale-$$
-trap 'end_all; rm -rf "$work"; rm -f /dev/shm/weftio-*-$wire*' EXIT
+trap 'end_all; rm -rf "$work" "$disk"; rm -f /dev/shm/weftio-*-$wire*' EXIT
 c_program stale -libverbs -lpthread
 c_program without_userfault
 
 # below OPTIONS ARGUMENT...: its words are in out and words.
 below() {
+    cd "$disk" || return
     # shellcheck disable=SC2086
     bounded "$run" --wire "$wire" $1 -- "$work/stale" "${@:2}" >"$work/out" 2>"$work/words"
 }
@@ -64,12 +65,16 @@ mremap_over 1
 dontneed 1
 shared_remove 1
 brk 1
+shared_munmap 1
 file_munmap 1
+file_remove 1
 shmdt 1
 unmapped 1
 shared_dontneed 0 the pages stay in the shared memory
 free 0 pages that are pinned stay
 mprotect 0 the pages stay
+file_by_number 0 nobody tells of it
+file_truncate 0 nobody tells of it
 ROWS
 
 # Nothing is said of what is not stale.
@@ -80,7 +85,7 @@ for case in heap storm exits; do
 done
 
 # Beside UCX, which overwrites functions of the C library and of the preloaded one.
-if ldconfig -p | grep -q 'libucm\.so\.0'; then
+if [[ $(PATH=$PATH:/sbin ldconfig -p) == *libucs.so.0* ]]; then
     for call in munmap mmap dontneed brk file_munmap shmdt; do # its mremap() drops the fifth argument
         STALE_UCX=1 below "--stale fail" seen "$call"
         check "UCX, $call: exit status" 0 $? || cat "$work/out"

@@ -265,7 +265,7 @@ static void* heap_block(void)
 static void seen(const char* call)
 {
     char *at = map_at(NULL, size), *other;
-    int shared = -1;
+    int shared = -1, file = -1;
     if (!strcmp(call, "shmdt")) {
         NEED((shared = shmget(IPC_PRIVATE, size, 0600)) >= 0);
         NEED((at = shmat(shared, NULL, 0)) != (void*)-1);
@@ -273,20 +273,20 @@ static void seen(const char* call)
     } else if (!strncmp(call, "shared_", 7))
         at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     else if (!strncmp(call, "file_", 5)) {
-        FILE* const file = tmpfile();
-        NEED(file && ftruncate(fileno(file), size) == 0);
-        at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+        char name[] = "stale-XXXXXX";
+        NEED((file = mkstemp(name)) >= 0 && unlink(name) == 0 && ftruncate(file, size) == 0);
+        at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     } else if (!strcmp(call, "brk"))
         at = heap_block();
     NEED(at != MAP_FAILED);
     memset(at, 1, 8192);
     struct ibv_mr* const old = registered(at, 8192);
-    if (!strcmp(call, "munmap") || !strcmp(call, "file_munmap")) {
+    if (strstr(call, "munmap")) {
         munmap(at, size);
         map_at(at, size);
-    } else if (!strcmp(call, "by_number")) {
+    } else if (strstr(call, "by_number")) {
         syscall(SYS_munmap, at, size);
-        map_at(at, size);
+        NEED(mmap(at, size, PROT_READ | PROT_WRITE, anonymous | MAP_FIXED_NOREPLACE, -1, 0) == at);
     } else if (!strcmp(call, "mmap")) {
         map_at(at, size);
     } else if (!strcmp(call, "mremap")) {
@@ -300,7 +300,9 @@ static void seen(const char* call)
         madvise(at, 8192, MADV_DONTNEED);
     } else if (!strcmp(call, "free")) {
         madvise(at, 8192, MADV_FREE);
-    } else if (!strcmp(call, "shared_remove")) {
+    } else if (!strcmp(call, "file_truncate")) {
+        NEED(ftruncate(file, 0) == 0 && ftruncate(file, size) == 0);
+    } else if (strstr(call, "_remove")) {
         NEED(madvise(at, 8192, MADV_REMOVE) == 0);
     } else if (!strcmp(call, "brk")) {
         NEED(brk(at) == 0 && brk(at + size) == 0);
