@@ -61,7 +61,7 @@ writes semaphore_bench --rounds 1 --count 1000 --round-trips 10
 for program in steering forward dma files rdma semaphore soak; do
     refuses "$build/bench/${program}_bench"
 done
-for program in roce ring engine neighbor gpu pacing file_queue; do
+for program in roce ring engine memory neighbor gpu pacing file_queue; do
     if [ -x "$build/bench/${program}_bench" ]; then
         refuses "$build/bench/${program}_bench"
     else
@@ -76,7 +76,7 @@ if [ -x "$build/bench/neighbor_bench" ]; then
     if [ "$(nproc)" -ge 2 ]; then
         writes neighbor_bench --mode inline --rounds 1 --seconds 0.01 --only "$row"
         check "neighbor_bench: both shares, and what is kept" 3 \
-            "$(grep -cE '"(share by count|share by bytes|kept of the larger), ' "$work/neighbor_bench.json")"
+            "$(grep -cE "\"(share by count|share by work|kept of the larger), $row\"" "$work/neighbor_bench.json")"
     fi
 fi
 if [ "$(id -u)" = 0 ] && ip netns add "weftio-bench-$$" 2>/dev/null; then
