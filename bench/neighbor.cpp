@@ -7,7 +7,8 @@
 //   - 64 queue pairs that a full completion queue holds up
 //   - 64 queue pairs whose peer does not respond
 //   - 512 completion queues without completions
-//   - a program that connects and disconnects by the connection manager
+//   - a program that connects and disconnects by the connection manager; and an idle RDMA device, for which the engine
+//     looks at what arrives: of this port, frames without end
 // All rates are measured in the same run, alternately.
 //
 //   ./neighbor_bench                               7 rounds of half a second each: engine on core 0, good kernel on 1,

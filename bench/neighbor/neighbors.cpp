@@ -218,6 +218,18 @@ class quiet : public stranger {
     std::deque<completion_queue> queues_;
 };
 
+/// An RDMA device that nobody uses: the engine looks at the frames that arrive, of which this port has no end.
+class idle_rdma : public stranger {
+ public:
+    explicit idle_rdma(const port& port)
+        : at_(port, {.address = "10.9.8.7", .application_turns = detail::internals::backend(port).is_inline()})
+    {}
+    ~idle_rdma() override { end(); }
+
+ private:
+    rdma_device at_;
+};
+
 /// A program that connects by the connection manager and disconnects without pause, and one that accepts.
 class connecting : public neighbor {
  public:
@@ -291,7 +303,9 @@ const std::vector<neighbor_row>& neighbor_rows()
         {"64 held pairs", [](auto& port, auto& device) { return std::make_unique<held>(port, device); }},
         {"64 unanswered pairs", [](auto& port, auto& device) { return std::make_unique<unanswered>(port, device); }},
         {"512 quiet completion queues", [](auto& port, auto& device) { return std::make_unique<quiet>(port, device); }},
-        {"a connecting program", [](auto& port, auto& device) { return std::make_unique<connecting>(port, device); }},
+        {.name = "a connecting program",
+         .make = [](auto& port, auto& device) { return std::make_unique<connecting>(port, device); },
+         .same_frames = [](auto& port, auto&) { return std::make_unique<idle_rdma>(port); }},
     };
     return all;
 }
