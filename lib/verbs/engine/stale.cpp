@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -132,6 +133,12 @@ void stale_registrations::start(stale_mode mode, bool asked_for)
         return;
     userfault_ = out_of_the_way(descriptor(opened)).release();
     const core::signals_blocked blocked;
+    // A handler of the program may unmap, and would wait for this thread: it runs none, also not those of profilers.
+    sigset_t profiling;
+    sigemptyset(&profiling);
+    sigaddset(&profiling, SIGPROF);
+    sigaddset(&profiling, SIGABRT);
+    pthread_sigmask(SIG_BLOCK, &profiling, nullptr);
     std::thread([this] { read_events(); }).detach();
 }
 
