@@ -65,7 +65,8 @@ inline void locate(const key_view& region, const named& what, located& out) noex
 }
 
 /// The rest of resolve() for a key that is marked as stale, or a window of such a region: the judge is asked last.
-[[gnu::cold]] refusal resolve_stale(const nic_keys& keys, const named& what, const key_view& region, located& out) noexcept;
+[[gnu::cold]] refusal resolve_stale(const nic_keys& keys, const named& what, const key_view& region,
+                                    located& out) noexcept;
 
 /// Finds the bytes. In the order of what a reason tells: a key of another domain says nothing of its rights, nor of its
 /// range. `out` changes on success only. Inlined everywhere: as a call it costs a frame 3 ns.
