@@ -78,7 +78,7 @@ file_truncate 0 nobody tells of it
 ROWS
 
 # Nothing is said of what is not stale.
-for case in heap storm exits; do
+for case in heap storm exits profiled; do
     below "" "$case"
     check "$case: exit status" 0 $? || cat "$work/out"
     check "$case: words" "" "$(cat "$work/words")"

@@ -6,10 +6,12 @@
 #include <linux/userfaultfd.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -386,6 +388,33 @@ static void storm(void)
         pthread_join(threads[each], NULL);
 }
 
+static char* dropped;
+static volatile sig_atomic_t drops;
+
+static void drops_pages(int number)
+{
+    (void)number;
+    madvise(dropped, 4096, MADV_DONTNEED);
+    ++drops;
+}
+
+/* The handler of a profiler's signal runs on any thread, and waits until its call has been noticed. */
+static void profiled(void)
+{
+    const struct sigaction handler = {.sa_handler = drops_pages, .sa_flags = SA_RESTART};
+    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    NEED((dropped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, anonymous, -1, 0)) != MAP_FAILED);
+    struct ibv_mr* const region = ibv_reg_mr(pd, dropped, 4096, IBV_ACCESS_LOCAL_WRITE);
+    NEED(region != NULL);
+    sigaction(SIGPROF, &handler, NULL);
+    setitimer(ITIMER_PROF, &often, NULL);
+    while (drops < 300)
+        CHECK("WRITE", IBV_WC_SUCCESS, run(IBV_WR_RDMA_WRITE, memory, mr->lkey, memory, mr->rkey, 4096));
+    setitimer(ITIMER_PROF, &never, NULL);
+    ibv_dereg_mr(region);
+    munmap(dropped, 4096);
+}
+
 /* A mapping of which a part is registered is moved as a whole. */
 static void grown(void)
 {
@@ -463,13 +492,11 @@ int main(int count, char** words)
     static const struct {
         const char* name;
         void (*run)(void);
-    } all[] = {{"fixed", fixed},       {"previous", previous},
-               {"blocks", blocks},     {"child", child},
-               {"parts", parts},       {"local", local},
-               {"remapped", remapped}, {"resized", resized},
-               {"window", window},     {"heap", heap},
-               {"storm", storm},       {"exits", exits},
-               {"grown", grown},       {"own_userfault", own_userfault}};
+    } all[] = {{"fixed", fixed},       {"previous", previous}, {"blocks", blocks},
+               {"child", child},       {"parts", parts},       {"local", local},
+               {"remapped", remapped}, {"resized", resized},   {"window", window},
+               {"heap", heap},         {"storm", storm},       {"exits", exits},
+               {"profiled", profiled}, {"grown", grown},       {"own_userfault", own_userfault}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (count < 2)
         return 2;
