@@ -12,7 +12,6 @@
 #include <span>
 
 #include <dirent.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "engine/settings.hpp"
 #include "expect.hpp"
 #include "only_ports.hpp"
+#include "program_memory.hpp"
 
 namespace weftio::fuzz {
 
@@ -29,20 +29,7 @@ namespace {
 
 using verbs::context;
 
-constexpr std::size_t arena_bytes = 1u << 20, hole_bytes = 1u << 20, most_commands = 64;
-
-/// Memory of the program's, with a hole behind it.
-std::byte* arena()
-{
-    static auto* const made = [] {
-        void* const at =
-            mmap(nullptr, arena_bytes + hole_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        expect(at != MAP_FAILED && mprotect(static_cast<std::byte*>(at) + arena_bytes, hole_bytes, PROT_NONE) == 0,
-               "memory");
-        return static_cast<std::byte*>(at);
-    }();
-    return made;
-}
+constexpr std::size_t most_commands = 64;
 
 verbs::node& the_node()
 {

@@ -19,13 +19,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/guarded.hpp"
 #include "engine/settings.hpp"
 #include "expect.hpp"
 #include "only_ports.hpp"
+#include "program_memory.hpp"
 #include "rdma_cm/service.hpp"
 #include "seam.hpp"
 
@@ -35,21 +35,8 @@ namespace {
 
 using verbs::rdma_cm::service;
 
-constexpr std::size_t arena_bytes = 1u << 16, hole_bytes = 1u << 16, most_commands = 64;
+constexpr std::size_t most_commands = 64;
 constexpr int patience_ms = 3;
-
-/// Memory of the program's, with a hole behind it.
-std::byte* arena()
-{
-    static auto* const made = [] {
-        void* const at =
-            mmap(nullptr, arena_bytes + hole_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        expect(at != MAP_FAILED && mprotect(static_cast<std::byte*>(at) + arena_bytes, hole_bytes, PROT_NONE) == 0,
-               "memory");
-        return static_cast<std::byte*>(at);
-    }();
-    return made;
-}
 
 std::string wire()
 {
