@@ -7,7 +7,7 @@
 
 namespace weftio::doca {
 
-/// A line "FUNCTION: TEXT (NAME OF ERROR)" of the library (SDK level) at level error.
+/// A line "[FUNCTION] TEXT (NAME OF ERROR)" of the library (SDK level) at level error.
 void log_failure(const char* function, doca_error_t error, std::string_view text);
 /// Lines of the library that are no failure of a call.
 void log_warning(std::string_view text);
