@@ -9,13 +9,15 @@
 #   make install   PREFIX=/usr/local
 #   make install-cufile PREFIX=/opt/weftio-cufile
 #                  libcufile.so.0 and cufile.h alone, for programs that call cuFile (docs/files.md)
+#   make install-doca PREFIX=/opt/weftio-doca [LIBDIR=lib]
+#                  headers, library and pkg-config files for programs that call DOCA GPUNetIO 2.10 (meson-compat/doca-2.10)
 #   make bundle    packs programs and the libraries they need for a machine with nothing installed
 #   make clean     removes build/
 BUILD := build
 PREFIX ?= /usr/local
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test bench format tidy install install-cufile bundle clean
+.PHONY: all demo test bench format tidy install install-cufile install-doca bundle clean
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD)
 
@@ -63,6 +65,11 @@ install: all
 install-cufile: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) --target cufile
 	@cmake --install $(BUILD) --component cufile --prefix "$(PREFIX)"
+
+install-doca: $(BUILD)/build.ninja
+	@cmake -B $(BUILD) -DWEFTIO_DOCA_LIBDIR="$(or $(LIBDIR),lib)" >/dev/null
+	@cmake --build $(BUILD) --target weftio_doca doca_gpunetio_device
+	@cmake --install $(BUILD) --component doca --prefix "$(PREFIX)"
 
 clean:
 	@rm -rf $(BUILD)

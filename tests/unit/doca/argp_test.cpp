@@ -204,7 +204,7 @@ TEST(DocaArgp, HelpPrintsTheOptionsAndEnds)
         const ended_child ended = in_child([&] {
             seen_options seen;
             started parser(seen);
-            parser.with({"-t", "1", option});
+            parser.with({"-l", "15", option}); // nothing is called back, so nothing refuses 15
             return 9;
         });
         EXPECT_EQ(ended.status, 0);
