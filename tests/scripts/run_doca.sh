@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# What make install-doca installs, as programs for DOCA GPUNetIO 2.10 use it: pkg-config files, headers, the library, the wrapper of
+# nvcc, and the programs of tests/doca. Their host parts are compiled and linked everywhere, with a CUDA runtime that this script makes;
+# with nvcc and Meson the whole programs are, by their own build files. Nothing runs on a GPU here.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+build=$(realpath "$1")
+sources=$(realpath "$(dirname "$0")/../..")
+[[ -e $build/lib/libweftio_doca.so ]] || skip "programs for DOCA were not built: build/lib/libweftio_doca.so is not built"
+grep -q 'WEFTIO_SANITIZE:STRING=.' "$build/CMakeCache.txt" && skip "libweftio_doca.so needs the sanitizer's library in this build"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cc=${CC:-cc} cxx=${CXX:-c++}
+installed() { cmake --install "$build" --component doca --prefix "$1" >"$work/install.txt" 2>&1; }
+installed "$work/first" || check "it is installed" yes "$(tail -5 "$work/install.txt")"
+mv "$work/first" "$work/prefix" # it may be moved
+libdir=$work/prefix/$(sed -n 's/^WEFTIO_DOCA_LIBDIR:STRING=//p' "$build/CMakeCache.txt")
+include=$work/prefix/include
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+
+# pkg-config files.
+for name in common gpunetio argp eth flow rdma dma dpdk-bridge; do
+    check "doca-$name: version, libraries, headers" "2.10.0087 $(realpath "$libdir") $include" \
+        "$(pkg-config --modversion doca-$name) $(realpath "$(pkg-config --variable=libdir doca-$name)") \
+$(realpath "$(pkg-config --cflags-only-I doca-$name | sed 's/^-I//; s/ *$//')")"
+done
+check "the archive of device functions lies beside the library" yes "$([[ -e $libdir/libdoca_gpunetio_device.a ]] && echo yes)"
+
+# Headers, each alone, in the languages of programs.
+for path in "$include"/doca_*.h; do
+    header=$(basename "$path")
+    printf '#include <%s>\n#include <%s>\nint nothing;\n' "$header" "$header" | tee "$work/alone.c" >"$work/alone.cpp"
+    for standard in c11 gnu99; do
+        check "$header alone, $standard" "" "$("$cc" -std=$standard -Wall -Wextra -Werror -fsyntax-only -I "$include" "$work/alone.c" 2>&1)"
+    done
+    for standard in c++11 c++20; do
+        check "$header alone, $standard" "" \
+            "$("$cxx" -std=$standard -Wall -Wextra -Werror -fsyntax-only -I "$include" "$work/alone.cpp" 2>&1)"
+    done
+done
+
+# rte_tcp.h is found before DPDK's, has all that DPDK's has, and the same layout.
+cat >"$work/tcp.c" <<'END'
+#include <stddef.h>
+#include <stdio.h>
+#include <rte_ethdev.h>
+#include <rte_gro.h>
+#include <rte_ip.h>
+#include <rte_net.h>
+#include <rte_tcp.h>
+int main(void)
+{
+    struct rte_tcp_hdr tcp = {.data_off = 0x50, .tcp_flags = RTE_TCP_SYN_FLAG | RTE_TCP_ACK_FLAG};
+    printf("%zu %zu %zu %zu ", sizeof tcp, offsetof(struct rte_tcp_hdr, data_off), offsetof(struct rte_tcp_hdr, tcp_flags),
+           offsetof(struct rte_tcp_hdr, tcp_urp));
+    printf("%d %d %d %d %d ", tcp.dt_off, tcp.syn, tcp.ack, tcp.fin, tcp.rst);
+    tcp.tcp_flags = RTE_TCP_FIN_FLAG | RTE_TCP_RST_FLAG;
+    printf("%d %d %d %d ", tcp.syn, tcp.ack, tcp.fin, tcp.rst);
+    printf("%d %d %d %d %d %d %d\n", RTE_TCP_OPT_END, RTE_TCP_OPT_NOP, RTE_TCP_OPT_MSS, RTE_TCP_OPT_WND_SCALE,
+           RTE_TCP_OPT_SACK_PERMITTED, RTE_TCP_OPT_SACK, RTE_TCP_OPT_TIMESTAMP);
+    return 0;
+}
+END
+check "a program with DPDK's headers compiles" "" \
+    "$("$cc" -Wall -Wextra -Werror $(pkg-config --cflags doca-common libdpdk) "$work/tcp.c" -o "$work/tcp" 2>&1)"
+check "flags, data offset and options of TCP" "20 12 13 18 5 1 1 0 0 0 0 1 1 0 1 2 3 4 5 8" "$("$work/tcp")"
+check "the same as C++" "" "$("$cxx" -std=c++17 -w -x c++ -fsyntax-only $(pkg-config --cflags doca-common libdpdk) "$work/tcp.c" 2>&1)"
+dpdk=$(dirname "$(echo '#include <rte_net.h>' | "$cc" -M -x c $(pkg-config --cflags libdpdk) - | tr ' ' '\n' | grep '/rte_tcp\.h$')")
+check "every macro of DPDK's rte_tcp.h is there" "" "$(comm -23 <(grep -oE '^#define RTE_TCP_\w+' "$dpdk/rte_tcp.h" | sort) \
+    <(grep -oE '^#define RTE_TCP_\w+' "$include/rte_tcp.h" | sort))"
+
+# The library.
+library=$libdir/libweftio_doca.so
+check "its name" libweftio_doca.so "$(readelf -d "$library" | sed -nE 's/.*\(SONAME\).*\[(.*)\]/\1/p')"
+check "it stays when a program closes it" NODELETE "$(readelf -d "$library" | grep -o NODELETE)"
+check "it needs nothing of CUDA, and no other part of Weftio" "" \
+    "$(readelf -d "$library" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p' | grep -E 'cuda|cudart|weftio')"
+for path in "$include"/doca_*.h; do
+    "$cc" -E -P -x c "$path"
+done 2>/dev/null | grep -oE '\bdoca_[a-z0-9_]+\(' | tr -d '(' | sort -u >"$work/declared.txt"
+nm -D --defined-only "$library" | awk '{print $3}' | sort -u >"$work/exported.txt"
+check "it exports what the headers declare, and nothing else" "" "$(diff "$work/declared.txt" "$work/exported.txt" | grep '^[<>]')"
+
+# The library stands before DPDK's: it takes the place of some functions of rte_ethdev.
+printf '#include <doca_version.h>\n#include <rte_ethdev.h>\nint main(void) { return rte_eth_dev_count_avail() + (doca_version() == 0); }\n' \
+    >"$work/order.c"
+"$cc" $(pkg-config --cflags doca-common libdpdk) "$work/order.c" -o "$work/order" $(pkg-config --libs doca-common doca-eth libdpdk) \
+    2>"$work/order.txt" || check "a program with DPDK links" "" "$(cat "$work/order.txt")"
+check "programs load it before rte_ethdev" "libweftio_doca librte_ethdev" \
+    "$(readelf -d "$work/order" | sed -nE 's/.*\(NEEDED\).*\[(libweftio_doca|librte_ethdev)\..*/\1/p' | xargs)"
+
+# The wrapper of nvcc, before an nvcc that says what it gets.
+mkdir "$work/cuda" "$work/other"
+cat >"$work/cuda/nvcc" <<'END'
+#!/bin/sh
+if [ "$1" = --list-gpu-arch ]; then
+    printf 'compute_75\ncompute_80\ncompute_90\ncompute_90a\n'
+    exit
+fi
+printf '<%s>' "$@"
+exit 3
+END
+chmod +x "$work/cuda/nvcc"
+cp "$work/prefix/bin/nvcc" "$work/other/nvcc"
+# wrapped WHAT EXPECTED ARGUMENT...
+wrapped() {
+    local what=$1 expected=$2
+    shift 2
+    check "nvcc: $what" "$expected 3" "$(PATH=$work/prefix/bin:$work/other:$work/cuda:$PATH nvcc "$@") $?"
+}
+wrapped "words stay as they are" "<-c><a b.cu><><-o><*>" -c "a b.cu" "" -o "*"
+wrapped "two words" "<-gencode><arch=compute_80,code=sm_80><-c>" -gencode arch=compute_70,code=sm_70 -gencode arch=compute_80,code=sm_80 -c
+wrapped "two words, long" "<-c>" --generate-code arch=compute_60,code=sm_60 -c
+wrapped "one word" "<-gencode=arch=compute_90,code=[sm_90,compute_90]>" "-gencode=arch=compute_70,code=[sm_70,compute_70]" \
+    "-gencode=arch=compute_90,code=[sm_90,compute_90]"
+wrapped "a name that begins like another" "<-gencode=arch=compute_90a,code=sm_90a>" --generate-code=arch=compute_7,code=sm_7 \
+    -gencode=arch=compute_90a,code=sm_90a
+wrapped "an option without its word" "<-gencode>" -gencode
+check "nvcc: none is found" 127 "$(PATH=$work/prefix/bin:/usr/bin:/bin CUDA_HOME=/none CUDA_PATH='' unshare -rm sh -c \
+    'mkdir -p "$0" && { [ ! -d /usr/local/cuda ] || mount --bind "$0" /usr/local/cuda; }; hash -p "$1" nvcc 2>/dev/null; "$1" -c 2>/dev/null; echo $?' \
+    "$work/empty" "$work/prefix/bin/nvcc")"
+
+# Host parts of the programs, with a CUDA runtime in which there is no GPU.
+mkdir "$work/runtime"
+cat >"$work/runtime/cuda_runtime_api.h" <<'END'
+#pragma once
+#include <stddef.h>
+typedef struct CUstream_st* cudaStream_t;
+typedef enum { cudaSuccess = 0, cudaErrorInvalidDevice = 101 } cudaError_t;
+enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
+enum { cudaStreamNonBlocking = 1 };
+cudaError_t cudaDeviceGetByPCIBusId(int*, const char*);
+cudaError_t cudaSetDevice(int);
+cudaError_t cudaFree(void*);
+cudaError_t cudaMemcpy(void*, const void*, size_t, enum cudaMemcpyKind);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t*, unsigned);
+cudaError_t cudaStreamSynchronize(cudaStream_t);
+cudaError_t cudaStreamDestroy(cudaStream_t);
+const char* cudaGetErrorString(cudaError_t);
+END
+cp "$work/runtime/cuda_runtime_api.h" "$work/runtime/cuda_runtime.h"
+# A function of any arguments that fails.
+for name in $(grep -oE '\bcuda\w+\(' "$work/runtime/cuda_runtime_api.h" | tr -d '('); do
+    echo "int $name(void) { return 101; }"
+done >"$work/runtime/runtime.c"
+
+# refused PROGRAM WHAT STATUS PART ARGUMENT...: how a program ends, and what it says.
+refused() {
+    local program=$1 what=$2 status=$3 part=$4 said
+    shift 4
+    said=$("$program" "$@" 2>&1)
+    check "$(basename "$program"), $what: exit status" "$status" $?
+    check_has "$(basename "$program"), $what" "$part" "$said"
+}
+# options_of PROGRAM ARGUMENTS: what every program does with its options; ARGUMENTS are good ones.
+options_of() {
+    local program=$1
+    shift
+    refused "$program" "help" 0 "-g, --gpu <GPU PCI address>" --help
+    refused "$program" "no option" 1 "option -g, --gpu <GPU PCI address> is missing"
+    refused "$program" "an unknown option" 1 'unknown option "-x"' "$@" -x
+    refused "$program" "an address that is too long" 1 "at most 12 characters" "$@" -n 0000:b5:00.00
+}
+for path in "$sources"/tests/doca/*/meson.build; do
+    folder=$(dirname "$path") program=$(basename "$(dirname "$path")")
+    { echo "#include \"$program.h\""
+      sed -nE "/^doca_error_t launch_/,/;/p" "$folder/$program.h" | sed 's/;$/ { return DOCA_ERROR_DRIVER; }/'; } >"$work/$program.c"
+    check "$program: its host part compiles and links" "" \
+        "$("$cc" -O3 -Wall -Wextra -Wno-unused-parameter -Wno-missing-braces -Werror -D DOCA_ALLOW_EXPERIMENTAL_API -I "$folder" \
+            -I "$sources/tests/doca/common" $(pkg-config --cflags doca-common doca-gpunetio doca-argp doca-eth doca-flow libdpdk) \
+            -I "$work/runtime" "$folder"/*.c "$folder"/host/*.c "$sources"/tests/doca/common/*.c "$work/$program.c" \
+            "$work/runtime/runtime.c" -Wl,-rpath,"$libdir" $(pkg-config --libs doca-common doca-gpunetio doca-argp doca-eth doca-flow) \
+            -o "$work/$program" 2>&1)"
+    good=(-g 0000:01:00.0 -n 0000:b5:00.0)
+    [[ $program != timed_send ]] || good+=(-t 5000000)
+    options_of "$work/$program" "${good[@]}"
+    refused "$work/$program" "no GPU" 1 "No GPU at 0000:01:00.0" "${good[@]}"
+done
+refused "$work/timed_send" "no number" 1 'option -t, --time <nanoseconds>: "5us" is no decimal number' -g 1 -n 2 -t 5us
+refused "$work/timed_send" "a time of 0" 1 "must be above 0" -g 1 -n 2 -t 0
+
+# The whole programs, by their build files.
+nvcc=$(PATH=$PATH:/usr/local/cuda/bin command -v nvcc)
+if [[ -z $nvcc ]] || ! command -v meson >/dev/null; then
+    echo "not checked: the programs' own build files (nvcc or meson is missing)"
+    finish
+fi
+cuda=$(dirname "$(dirname "$(realpath "$nvcc")")")
+for path in "$sources"/tests/doca/*/meson.build; do
+    folder=$(dirname "$path") program=$(basename "$(dirname "$path")")
+    (PATH=$work/prefix/bin:$(dirname "$nvcc"):$PATH CUDA_PATH=$cuda NINJA_STATUS='' \
+        && export PATH CUDA_PATH && meson setup "$work/meson/$program" "$folder" && ninja -C "$work/meson/$program") >"$work/meson.txt" 2>&1 ||
+        check "$program: Meson builds it" "" "$(tail -20 "$work/meson.txt")"
+    check "$program: no warning" "" "$(grep -iE 'warning' "$work/meson.txt" | grep -v "^WARNING: Project")"
+    check_has "$program finds the library without LD_LIBRARY_PATH" "$(realpath "$library")" \
+        "$(ldd "$work/meson/$program/$program" | awk '/weftio/ {print $3}' | xargs realpath)"
+done
+finish
