@@ -1,0 +1,173 @@
+#include "dev.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "log.hpp"
+
+namespace {
+
+using namespace weftio::doca;
+
+/// The array that a program holds as a list.
+struct device_list {
+    static constexpr const char* noun = "list of devices";
+    std::vector<doca_devinfo*> entries;
+};
+
+/// Lists that are alive, by the arrays that programs hold.
+std::mutex lists_mutex;
+std::vector<std::shared_ptr<device_list>>& lists()
+{
+    static auto* all = new std::vector<std::shared_ptr<device_list>>;
+    return *all;
+}
+
+void copy_name(const std::string& name, char* out, std::uint32_t size)
+{
+    require(out, DOCA_ERROR_INVALID_VALUE, "the buffer for the name is a null pointer");
+    require(name.size() < size, DOCA_ERROR_INVALID_VALUE, "a buffer of {} bytes is too small for \"{}\"", size, name);
+    std::memcpy(out, name.c_str(), name.size() + 1);
+}
+
+std::string interface_of(const doca_devinfo& info)
+{
+    for (const std::string_view prefix : {"iface:", "tap:"})
+        if (info.spec.starts_with(prefix))
+            return info.spec.substr(prefix.size(), info.spec.find(',') - prefix.size());
+    fail(DOCA_ERROR_NOT_SUPPORTED, "{} is {}, which is no Linux interface", info.pci, info.spec);
+}
+
+} // namespace
+
+std::shared_ptr<weftio::port> doca_devinfo::open()
+{
+    std::lock_guard lock(mutex_);
+    auto port = port_.lock();
+    if (!port) {
+        port = std::make_shared<weftio::port>(weftio::port::open(spec));
+        port_ = port;
+    }
+    return port;
+}
+
+doca_error_t doca_devinfo_create_list(doca_devinfo*** list, std::uint32_t* count)
+{
+    return call(__func__, [&] {
+        auto& array = result(list, "list");
+        auto& entries = result(count, "count");
+        auto made = std::make_shared<device_list>();
+        for (const auto& info : configured_devices())
+            made->entries.push_back(info.get());
+        entries = static_cast<std::uint32_t>(made->entries.size());
+        if (made->entries.empty())
+            log_warning("there are no devices: name them in WEFTIO_DOCA_DEVICES, as in 0000:b5:00.0=iface:eth0");
+        made->entries.push_back(nullptr); // so that the array has an address
+        array = made->entries.data();
+        std::lock_guard lock(lists_mutex);
+        lists().push_back(std::move(made));
+    });
+}
+
+doca_error_t doca_devinfo_destroy_list(doca_devinfo** list)
+{
+    return call(__func__, [&] {
+        std::lock_guard lock(lists_mutex);
+        auto found =
+            std::find_if(lists().begin(), lists().end(), [&](const auto& one) { return one->entries.data() == list; });
+        require(found != lists().end(), DOCA_ERROR_INVALID_VALUE, "there is no such list of devices");
+        lists().erase(found);
+    });
+}
+
+doca_error_t doca_devinfo_is_equal_pci_addr(const doca_devinfo* devinfo, const char* pci_address,
+                                            std::uint8_t* is_equal)
+{
+    return call(__func__, [&] {
+        auto info = known(devinfo);
+        require(pci_address, DOCA_ERROR_INVALID_VALUE, "the PCI address is a null pointer");
+        const std::string address = whole_pci_address(pci_address);
+        require(!address.empty(), DOCA_ERROR_INVALID_VALUE, "\"{}\" is no PCI address; write one as in 0000:b5:00.0",
+                pci_address);
+        result(is_equal, "is_equal") = address == info->pci;
+    });
+}
+
+doca_error_t doca_devinfo_get_ibdev_name(const doca_devinfo* devinfo, char* name, std::uint32_t size)
+{
+    return call(__func__, [&] { copy_name(known(devinfo)->ibdev, name, size); });
+}
+
+doca_error_t doca_devinfo_get_iface_name(const doca_devinfo* devinfo, char* name, std::uint32_t size)
+{
+    return call(__func__, [&] { copy_name(interface_of(*known(devinfo)), name, size); });
+}
+
+doca_error_t doca_devinfo_get_mac_addr(const doca_devinfo* devinfo, std::uint8_t* mac, std::uint32_t size)
+{
+    return call(__func__, [&] {
+        auto info = known(devinfo);
+        require(mac && size >= DOCA_DEVINFO_MAC_ADDR_SIZE, DOCA_ERROR_INVALID_VALUE,
+                "a MAC address needs a buffer of {} bytes", DOCA_DEVINFO_MAC_ADDR_SIZE);
+        const auto address = info->open()->mac();
+        std::copy(address.begin(), address.end(), mac);
+    });
+}
+
+doca_error_t doca_dev_open(doca_devinfo* devinfo, doca_dev** dev)
+{
+    return call(__func__, [&] {
+        auto info = known(devinfo);
+        result(dev, "dev");
+        auto port = info->open();
+        make(dev, doca_dev{info, port});
+    });
+}
+
+doca_error_t doca_dev_close(doca_dev* dev)
+{
+    return call(__func__, [&] { living<doca_dev>::remove(dev); });
+}
+
+doca_devinfo* doca_dev_as_devinfo(const doca_dev* dev)
+{
+    doca_devinfo* info = nullptr;
+    call(__func__, [&] { info = known(dev)->info.get(); });
+    return info;
+}
+
+doca_error_t doca_devinfo_rep_create_list(doca_dev* dev, int, doca_devinfo_rep*** list, std::uint32_t* count)
+{
+    static doca_devinfo_rep* none[1] = {};
+    return call(__func__, [&] {
+        known(dev);
+        result(count, "count") = 0;
+        result(list, "list") = none;
+    });
+}
+
+doca_error_t doca_devinfo_rep_destroy_list(doca_devinfo_rep** list)
+{
+    return call(__func__,
+                [&] { require(list && !*list, DOCA_ERROR_INVALID_VALUE, "there is no such list of representors"); });
+}
+
+namespace {
+[[noreturn]] void no_representor()
+{
+    fail(DOCA_ERROR_INVALID_VALUE, "there are no representors: a port of Weftio is no DPU");
+}
+} // namespace
+
+doca_error_t doca_devinfo_rep_get_vuid(const doca_devinfo_rep*, char*, std::uint32_t)
+{
+    return call(__func__, no_representor);
+}
+doca_error_t doca_devinfo_rep_is_equal_pci_addr(const doca_devinfo_rep*, const char*, std::uint8_t*)
+{
+    return call(__func__, no_representor);
+}
+doca_error_t doca_dev_rep_open(doca_devinfo_rep*, doca_dev_rep**)
+{
+    return call(__func__, no_representor);
+}
