@@ -64,7 +64,7 @@ void doca_mmap::start()
     require(address_, DOCA_ERROR_BAD_STATE, "the mmap has no range; call doca_mmap_set_memrange first");
     const auto [memory, offset] = part();
     const weftio::region_options options{.rights = rights_of(flags_)};
-    auto made = std::make_shared<registered>(registered{weftio::memory_region(*memory, options)});
+    auto made = std::make_shared<registered>(registered{.region = weftio::memory_region(*memory, options)});
     made->device_address = static_cast<std::uint8_t*>(memory->device_address()) + offset;
     if (memory->cpu_address())
         made->cpu_address = static_cast<std::uint8_t*>(memory->cpu_address()) + offset;
