@@ -55,7 +55,8 @@ doca_error_t doca_pe_create(doca_pe** pe)
 doca_error_t doca_pe_destroy(doca_pe* pe)
 {
     return call(__func__, [&] {
-        for (auto& weak : living<doca_pe>::remove(pe)->contexts)
+        const auto engine = living<doca_pe>::remove(pe);
+        for (auto& weak : engine->contexts)
             if (auto context = weak.lock())
                 context->connected = false;
     });

@@ -38,7 +38,7 @@ struct doca_mmap {
         std::uint8_t* cpu_address = nullptr;    ///< nullptr if the CPU does not see it
         std::size_t offset = 0;                 ///< of the range in the region
         std::size_t bytes = 0;
-        std::shared_ptr<const weftio::memory> memory;
+        std::shared_ptr<const weftio::memory> memory{};
     };
     std::shared_ptr<registered> range();
 
