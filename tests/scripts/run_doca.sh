@@ -147,10 +147,11 @@ done >"$work/runtime/runtime.c"
 
 # refused PROGRAM WHAT STATUS PART ARGUMENT...: how a program ends, and what it says.
 refused() {
-    local program=$1 what=$2 status=$3 part=$4 said
+    local program=$1 what=$2 status=$3 part=$4 said ended
     shift 4
     said=$("$program" "$@" 2>&1)
-    check "$(basename "$program"), $what: exit status" "$status" $?
+    ended=$?
+    check "$(basename "$program"), $what: exit status" "$status" $ended
     check_has "$(basename "$program"), $what" "$part" "$said"
 }
 # options_of PROGRAM ARGUMENTS: what every program does with its options; ARGUMENTS are good ones.
@@ -186,11 +187,10 @@ if [[ -z $nvcc ]] || ! command -v meson >/dev/null; then
     echo "not checked: the programs' own build files (nvcc or meson is missing)"
     finish
 fi
-cuda=$(dirname "$(dirname "$(realpath "$nvcc")")")
 for path in "$sources"/tests/doca/*/meson.build; do
     folder=$(dirname "$path") program=$(basename "$(dirname "$path")")
-    (PATH=$work/prefix/bin:$(dirname "$nvcc"):$PATH CUDA_PATH=$cuda NINJA_STATUS='' \
-        && export PATH CUDA_PATH && meson setup "$work/meson/$program" "$folder" && ninja -C "$work/meson/$program") >"$work/meson.txt" 2>&1 ||
+    (export PATH=$work/prefix/bin:$(dirname "$nvcc"):$PATH
+        meson setup "$work/meson/$program" "$folder" && ninja -C "$work/meson/$program") >"$work/meson.txt" 2>&1 ||
         check "$program: Meson builds it" "" "$(tail -20 "$work/meson.txt")"
     check "$program: no warning" "" "$(grep -iE 'warning' "$work/meson.txt" | grep -v "^WARNING: Project")"
     check_has "$program finds the library without LD_LIBRARY_PATH" "$(realpath "$library")" \
