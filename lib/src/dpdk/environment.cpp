@@ -108,6 +108,14 @@ std::string any_core(const cpu_set_t& allowed)
     return fmt::format("0@({})", cores);
 }
 
+/// Whether the caller says which cores EAL has threads on.
+bool names_cores(const std::vector<std::string>& extra)
+{
+    return std::any_of(extra.begin(), extra.end(), [](std::string_view word) {
+        return word.starts_with("-l") || word.starts_with("-c") || word == "--lcores" || word.starts_with("--lcores=");
+    });
+}
+
 /// Memory for EAL without hugepages. EAL reserves it at its start and cannot grow it; 2 GB take a second.
 unsigned megabytes_for(unsigned queues)
 {
@@ -118,7 +126,9 @@ unsigned megabytes_for(unsigned queues)
 std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>& extra, unsigned queues,
                                        const cpu_set_t& allowed)
 {
-    std::vector<std::string> arguments{"weftio", "--lcores", any_core(allowed), "--file-prefix", core::file_prefix()};
+    std::vector<std::string> arguments{"weftio", "--file-prefix", core::file_prefix()};
+    if (!names_cores(extra)) // EAL refuses two such options
+        arguments.insert(arguments.end(), {"--lcores", any_core(allowed)});
     if (!pci) // with PCI, EAL checks for an IOMMU
         arguments.insert(arguments.end(), {"--iova-mode=va", "--no-pci"});
     // Neither option leaves a file behind. EAL refuses --in-memory together with --no-huge.

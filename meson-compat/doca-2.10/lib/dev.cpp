@@ -40,15 +40,19 @@ std::string interface_of(const doca_devinfo& info)
 
 } // namespace
 
-std::shared_ptr<weftio::port> doca_devinfo::open()
+std::shared_ptr<opened_device> doca_devinfo::open()
 {
+    const own_calls ours;
     std::lock_guard lock(mutex_);
-    auto port = port_.lock();
-    if (!port) {
-        port = std::make_shared<weftio::port>(weftio::port::open(spec));
-        port_ = port;
+    auto opened = opened_.lock();
+    if (!opened) {
+        start_eal(whole_pci_address(spec).empty());
+        auto dpdk = std::make_unique<program_port>();
+        opened = std::make_shared<opened_device>(std::move(dpdk), weftio::port::open(spec));
+        opened->dpdk->attach(opened->port);
+        opened_ = opened;
     }
-    return port;
+    return opened;
 }
 
 doca_error_t doca_devinfo_create_list(doca_devinfo*** list, std::uint32_t* count)
@@ -109,7 +113,7 @@ doca_error_t doca_devinfo_get_mac_addr(const doca_devinfo* devinfo, std::uint8_t
         auto info = known(devinfo);
         require(mac && size >= DOCA_DEVINFO_MAC_ADDR_SIZE, DOCA_ERROR_INVALID_VALUE,
                 "a MAC address needs a buffer of {} bytes", DOCA_DEVINFO_MAC_ADDR_SIZE);
-        const auto address = info->open()->mac();
+        const auto address = info->open()->port.mac();
         std::copy(address.begin(), address.end(), mac);
     });
 }
@@ -119,8 +123,8 @@ doca_error_t doca_dev_open(doca_devinfo* devinfo, doca_dev** dev)
     return call(__func__, [&] {
         auto info = known(devinfo);
         result(dev, "dev");
-        auto port = info->open();
-        make(dev, doca_dev{info, port});
+        auto opened = info->open();
+        make(dev, doca_dev{info, opened});
     });
 }
 

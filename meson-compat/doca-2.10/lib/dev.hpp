@@ -8,7 +8,18 @@
 
 #include "doca_dev.h"
 #include "object.hpp"
+#include "program_port.hpp"
 #include "weftio/port.hpp"
+
+namespace weftio::doca {
+
+/// A device that somebody uses.
+struct opened_device {
+    std::unique_ptr<program_port> dpdk; ///< made first, so that the first device's has number 0
+    weftio::port port;
+};
+
+} // namespace weftio::doca
 
 /// A port that WEFTIO_DOCA_DEVICES names. Lives as long as the process.
 struct doca_devinfo {
@@ -16,19 +27,21 @@ struct doca_devinfo {
 
     std::string pci, ibdev, spec;
 
-    /// The port, opened unless somebody holds it. @throws weftio::error as weftio::port::open
-    std::shared_ptr<weftio::port> open();
+    /// The device, opened unless somebody holds it. @throws weftio::error as weftio::port::open
+    std::shared_ptr<weftio::doca::opened_device> open();
 
  private:
     std::mutex mutex_;
-    std::weak_ptr<weftio::port> port_;
+    std::weak_ptr<weftio::doca::opened_device> opened_;
 };
 
 struct doca_dev {
     static constexpr const char* noun = "device";
 
     std::shared_ptr<doca_devinfo> info;
-    std::shared_ptr<weftio::port> port;
+    std::shared_ptr<weftio::doca::opened_device> opened;
+
+    const weftio::port& port() const { return opened->port; }
 };
 
 namespace weftio::doca {

@@ -53,7 +53,7 @@ void doca_eth_rxq::start()
                                     .stride_bytes = stride_,
                                     .consecutive = true,
                                     .zeroed_bytes = zeroed_bytes};
-    queue.emplace(*dev->port, device(), options);
+    queue.emplace(dev->port(), device(), options);
     make_handle(*range_);
 }
 
@@ -67,7 +67,7 @@ void doca_eth_rxq::make_handle(const doca_mmap::registered& range)
     handle->slots = reinterpret_cast<doca_gpu_buf*>(static_cast<doca_gpu_eth_rxq*>(handle_.device_address()) + 1);
     handle->mask = packets_ - 1;
     const auto first = reinterpret_cast<std::uint64_t>(range.device_address) + offset_;
-    const std::uint32_t key = __builtin_bswap32(range.region.lkey(*dev->port));
+    const std::uint32_t key = __builtin_bswap32(range.region.lkey(dev->port()));
     for (std::uint64_t slot = 0; slot < packets_; ++slot)
         slots[slot] = {first + slot * stride_, stride_, key, 0};
 }

@@ -49,7 +49,7 @@ struct doca_eth_txq : doca_ctx {
 void doca_eth_txq::start()
 {
     events.reset();
-    queue_.emplace(*dev->port, device(),
+    queue_.emplace(dev->port(), device(),
                    weftio::eth_txq_options{.entries = std::max(64u, std::bit_ceil(entries)), .checksums = checksums});
     events.emplace();
     events->attach(*queue_, {.on_sent = [this](const weftio::send_notification& event) { sent(event); },

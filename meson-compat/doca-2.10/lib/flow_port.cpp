@@ -10,9 +10,11 @@ namespace {
 
 constexpr unsigned deepest = 32; ///< pipes that a packet passes through
 
-/// The running queue with this number; nullptr if it was destroyed or stopped.
-const weftio::eth_rxq* queue_of(std::uint16_t number)
+/// The queue with this number, of kernels or of the program's DPDK port; nullptr if it was destroyed or stopped.
+const weftio::eth_rxq* queue_of(const doca_dev& dev, std::uint16_t number)
 {
+    if (const auto* queue = dev.opened->dpdk->queue(number))
+        return queue;
     const weftio::eth_rxq* queue = nullptr;
     living<doca_eth_rxq>::any([&](const std::shared_ptr<doca_eth_rxq>& one) {
         if (one->flow_number == number && one->queue)
@@ -22,12 +24,12 @@ const weftio::eth_rxq* queue_of(std::uint16_t number)
     return queue;
 }
 
-weftio::flow_action action_of(const forward& to)
+weftio::flow_action action_of(const doca_dev& dev, const forward& to)
 {
     std::vector<const weftio::eth_rxq*> queues;
     if (to.type == DOCA_FLOW_FWD_RSS)
         for (const std::uint16_t number : to.queues)
-            if (const auto* queue = queue_of(number))
+            if (const auto* queue = queue_of(dev, number))
                 queues.push_back(queue);
     if (queues.empty())
         return weftio::flow_action::drop();
@@ -42,7 +44,7 @@ void doca_flow_port::compile(const forward& to, const weftio::flow_match& contex
         if (auto next = to.next.lock())
             return compile(*next, context, depth + 1);
     }
-    rules_.push_back({context, action_of(to), priority_ ^ 1});
+    rules_.push_back({context, action_of(*dev, to), priority_ ^ 1});
 }
 
 void doca_flow_port::compile(const doca_flow_pipe& pipe, const weftio::flow_match& context, unsigned depth)
@@ -64,7 +66,7 @@ void doca_flow_port::replace_rules()
         }
     // Of two lists with priorities 0 and 1, that with 0 decides. The old list ends from its back: as long as a rule of it
     // is there, so are all that decide before it.
-    auto fresh = weftio::flow::install(*dev->port, rules_);
+    auto fresh = weftio::flow::install(dev->port(), rules_);
     while (!flows_.empty())
         flows_.pop_back();
     flows_ = std::move(fresh);

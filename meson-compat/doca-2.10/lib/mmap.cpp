@@ -76,7 +76,7 @@ void doca_mmap::start()
         made->offset = 0;
     }
     for (const auto& device : devices_)
-        made->region.register_with(*device->port);
+        made->region.register_with(device->port());
     registered_ = std::move(made);
 }
 
@@ -93,7 +93,7 @@ void doca_mmap::add(std::shared_ptr<doca_dev> device)
     if (std::find(devices_.begin(), devices_.end(), device) != devices_.end())
         return;
     if (registered_)
-        registered_->region.register_with(*device->port);
+        registered_->region.register_with(device->port());
     devices_.push_back(std::move(device));
 }
 
@@ -145,7 +145,7 @@ const std::vector<std::uint8_t>& doca_mmap::exported(const doca_dev& device)
             "the permissions name no right of a peer, such as DOCA_ACCESS_FLAG_RDMA_WRITE");
     const auto& made = *registered_;
     auto region = weftio::remote_region::of(made.region, made.offset, made.bytes);
-    region.rkey = made.region.lkey(*device.port);
+    region.rkey = made.region.lkey(device.port());
     const auto bytes = region.to_bytes();
     exported_.assign(magic.begin(), magic.end());
     exported_.insert(exported_.end(), bytes.begin(), bytes.end());

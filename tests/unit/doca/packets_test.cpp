@@ -112,7 +112,8 @@ class DocaPackets : public DocaDevices {
     void make(bool root_is_basic = true)
     {
         in.make_queue(gpu, second);
-        in.start_flow();
+        receiving::init_flow();
+        in.start_port();
         if (root_is_basic)
             in.add_udp_pipe(true);
         out.make_queue(gpu, first);
@@ -121,6 +122,7 @@ class DocaPackets : public DocaDevices {
     void end()
     {
         in.end();
+        doca_flow_destroy();
         out.end();
     }
     bool finish(running_kernel& kernel) { return kernel.wait_for(std::chrono::seconds(20)); }
@@ -203,7 +205,8 @@ TEST_F(DocaPackets, TellTheHostThatTheyHaveLeft)
     static std::uint64_t last_ns;
     notified = 0;
     in.make_queue(gpu, second);
-    in.start_flow();
+    receiving::init_flow();
+    in.start_port();
     in.add_udp_pipe(true);
     out.make_queue(gpu, first);
     DOCA_OK(doca_eth_txq_gpu_event_notify_send_packet_register(

@@ -116,16 +116,19 @@ struct receiving {
         DOCA_OK(doca_eth_rxq_get_gpu_handle(queue, &handle));
         DOCA_OK(doca_eth_rxq_get_flow_queue_id(queue, &number));
     }
-    void start_flow()
+    static void init_flow()
     {
         doca_flow_cfg* cfg = nullptr;
-        doca_flow_port_cfg* port_cfg = nullptr;
         DOCA_OK(doca_flow_cfg_create(&cfg));
         DOCA_OK(doca_flow_cfg_set_pipe_queues(cfg, 1));
         DOCA_OK(doca_flow_cfg_set_mode_args(cfg, "vnf,hws,isolated,use_doca_eth"));
         DOCA_OK(doca_flow_cfg_set_nr_counters(cfg, 524228));
         DOCA_OK(doca_flow_init(cfg));
         DOCA_OK(doca_flow_cfg_destroy(cfg));
+    }
+    void start_port()
+    {
+        doca_flow_port_cfg* port_cfg = nullptr;
         DOCA_OK(doca_flow_port_cfg_create(&port_cfg));
         DOCA_OK(doca_flow_port_cfg_set_dev(port_cfg, dev));
         DOCA_OK(doca_flow_port_start(port_cfg, &port));
@@ -173,7 +176,6 @@ struct receiving {
         DOCA_OK(doca_gpu_mem_free(memory.gpu, memory.gpu_memory));
         DOCA_OK(doca_eth_rxq_destroy(queue));
         DOCA_OK(doca_flow_port_stop(port));
-        doca_flow_destroy();
         DOCA_OK(doca_mmap_destroy(memory.mmap));
     }
 
