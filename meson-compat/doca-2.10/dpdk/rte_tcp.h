@@ -1,7 +1,7 @@
 /**
- * DPDK's TCP header with what programs for DOCA 2.10 use besides: a bit-field for each flag and for the data offset, and
- * the kinds of TCP options. Neither is in DPDK's own rte_tcp.h, in place of which this one is found. It has all members
- * and macros of that (DPDK 22.11 to 25.11), and the same layout.
+ * DPDK's TCP header with what programs for DOCA 2.10 use besides: a bit-field for each flag and for the data offset,
+ * and the kinds of TCP options. Neither is in DPDK's own rte_tcp.h, in place of which this one is found. It has all
+ * members and macros of that (DPDK 22.11 to 25.11), and the same layout.
  */
 #ifndef _RTE_TCP_H_
 #define _RTE_TCP_H_

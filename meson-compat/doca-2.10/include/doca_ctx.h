@@ -23,8 +23,8 @@ enum doca_ctx_states {
 /**
  * Starts a context: its queues are made and connected to the device.
  *
- * @return DOCA_ERROR_BAD_STATE it is started, or something is not set, which the log names; else why the queue could not
- *         be made
+ * @return DOCA_ERROR_BAD_STATE it is started, or something is not set, which the log names; else why the queue could
+ *         not be made
  */
 doca_error_t doca_ctx_start(struct doca_ctx *ctx);
 /** Stops a context. Kernels must not use it any more. DOCA_ERROR_BAD_STATE it is not started. */

@@ -69,7 +69,9 @@ doca_error_t doca_devinfo_get_mac_addr(const struct doca_devinfo *devinfo, uint8
  *         DOCA_ERROR_NOT_SUPPORTED, DOCA_ERROR_NO_MEMORY
  */
 doca_error_t doca_dev_open(struct doca_devinfo *devinfo, struct doca_dev **dev);
-/** Closes a device. What was made on it keeps the port. @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE no such device */
+/**
+ * Closes a device. What was made on it keeps the port. @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE no such device
+ */
 doca_error_t doca_dev_close(struct doca_dev *dev);
 /** The entry of the list that a device was opened from; NULL if there is no such device. */
 struct doca_devinfo *doca_dev_as_devinfo(const struct doca_dev *dev);

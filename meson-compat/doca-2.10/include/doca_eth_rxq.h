@@ -3,8 +3,8 @@
  *
  * Packets lie in the memory in the order of arrival, in slots of equal size, and the ring begins again at its end.
  * Kernels release nothing: a slot is filled again once the ring needs it, at least half a ring after a kernel has
- * received its packet. While kernels are too slow for that, packets are dropped, and counted: the log tells how many when
- * the queue is stopped, DPDK's telemetry at any time (docs/telemetry.md, out_of_buffer).
+ * received its packet. While kernels are too slow for that, packets are dropped, and counted: the log tells how many
+ * when the queue is stopped, DPDK's telemetry at any time (docs/telemetry.md, out_of_buffer).
  *
  * All functions return DOCA_SUCCESS or DOCA_ERROR_INVALID_VALUE (a null pointer, no such object, a value out of range).
  * DOCA_ERROR_BAD_STATE: the queue is started and may not be, or the other way round.
@@ -49,8 +49,8 @@ doca_error_t doca_eth_rxq_estimate_packet_buf_size(enum doca_eth_rxq_type type, 
                                                    uint32_t max_packet_bytes, uint32_t max_packets, uint8_t log_max_lro,
                                                    uint32_t *bytes);
 /**
- * The memory of the slots: bytes [offset, offset + bytes) of a started mmap. A slot has bytes / max_packets; the last 40
- * are zero behind each packet, so the longest packet is 40 bytes shorter than a slot.
+ * The memory of the slots: bytes [offset, offset + bytes) of a started mmap. A slot has bytes / max_packets; the last
+ * 40 are zero behind each packet, so the longest packet is 40 bytes shorter than a slot.
  */
 doca_error_t doca_eth_rxq_set_pkt_buf(struct doca_eth_rxq *rxq, struct doca_mmap *mmap, uint64_t offset,
                                       uint32_t bytes);

@@ -27,13 +27,16 @@ doca_error_t doca_eth_txq_gpu_event_notify_send_packet_register(struct doca_eth_
                                                                 union doca_data user_data);
 
 /** Position of the entry, modulo 2^16. @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE a null pointer */
-doca_error_t doca_eth_txq_gpu_event_error_send_packet_get_position(
-    const struct doca_eth_txq_gpu_event_error_send_packet *event, uint16_t *position);
-doca_error_t doca_eth_txq_gpu_event_notify_send_packet_get_position(
-    const struct doca_eth_txq_gpu_event_notify_send_packet *event, uint16_t *position);
+doca_error_t
+doca_eth_txq_gpu_event_error_send_packet_get_position(const struct doca_eth_txq_gpu_event_error_send_packet *event,
+                                                      uint16_t *position);
+doca_error_t
+doca_eth_txq_gpu_event_notify_send_packet_get_position(const struct doca_eth_txq_gpu_event_notify_send_packet *event,
+                                                       uint16_t *position);
 /** When the frame left, in nanoseconds of CLOCK_REALTIME. @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE */
-doca_error_t doca_eth_txq_gpu_event_notify_send_packet_get_timestamp(
-    const struct doca_eth_txq_gpu_event_notify_send_packet *event, uint64_t *timestamp_ns);
+doca_error_t
+doca_eth_txq_gpu_event_notify_send_packet_get_timestamp(const struct doca_eth_txq_gpu_event_notify_send_packet *event,
+                                                        uint64_t *timestamp_ns);
 
 #ifdef __cplusplus
 }

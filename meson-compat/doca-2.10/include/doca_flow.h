@@ -7,8 +7,8 @@
  * it as a whole at each change, so that every packet meets the list before the change or the list after it.
  *
  * Fields of a match. In a pipe: 0 is not compared, a value of all ones is given by each entry, any other value is
- * compared. Numbers are in network byte order. A mask, if given, says which bits are compared: of addresses leading ones,
- * of TCP flags any, of other fields all or none. Without a mask, TCP flags match packets that have all of them.
+ * compared. Numbers are in network byte order. A mask, if given, says which bits are compared: of addresses leading
+ * ones, of TCP flags any, of other fields all or none. Without a mask, TCP flags match packets that have all of them.
  *
  * All functions return DOCA_SUCCESS or DOCA_ERROR_INVALID_VALUE (a null pointer, no such object, a value out of range);
  * DOCA_ERROR_BAD_STATE the order of calls is wrong; DOCA_ERROR_NOT_SUPPORTED pipes cannot do it here: the log names it.
@@ -110,9 +110,9 @@ struct doca_flow_fwd {
     enum doca_flow_fwd_type type;
     enum doca_flow_resource_type rss_type;
     struct {
-        uint32_t outer_flags;    /**< DOCA_FLOW_RSS_*; addresses, and ports where there are any, are always hashed */
-        uint16_t *queues_array;  /**< from doca_eth_rxq_get_flow_queue_id() */
-        int nr_queues;           /**< 1 to 128 */
+        uint32_t outer_flags;   /**< DOCA_FLOW_RSS_*; addresses, and ports where there are any, are always hashed */
+        uint16_t *queues_array; /**< from doca_eth_rxq_get_flow_queue_id() */
+        int nr_queues;          /**< 1 to 128 */
     } rss;
     struct doca_flow_pipe *next_pipe;
 };
@@ -169,7 +169,10 @@ doca_error_t doca_flow_pipe_add_entry(uint16_t pipe_queue, struct doca_flow_pipe
                                       const struct doca_flow_match *match, const struct doca_flow_actions *actions,
                                       const struct doca_flow_monitor *monitor, const struct doca_flow_fwd *fwd,
                                       uint32_t flags, void *user_context, struct doca_flow_pipe_entry **entry);
-/** Adds an entry to a control pipe; of several that match, the lowest `priority` number decides. In force at the return. */
+/**
+ * Adds an entry to a control pipe; of several that match, the lowest `priority` number decides. In force at the
+ * return.
+ */
 doca_error_t doca_flow_pipe_control_add_entry(
     uint16_t pipe_queue, uint32_t priority, struct doca_flow_pipe *pipe, const struct doca_flow_match *match,
     const struct doca_flow_match *match_mask, const struct doca_flow_match_condition *condition,

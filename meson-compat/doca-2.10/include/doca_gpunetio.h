@@ -40,8 +40,8 @@ enum doca_gpu_semaphore_status {
  * Opens the GPU with a PCI address. Also "cpu", for CPU kernels (README.md, "Without a GPU"), and each spec of Weftio's
  * device::open.
  *
- * @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE a null pointer, or no PCI address; DOCA_ERROR_NOT_FOUND no such GPU, or
- *         no driver; DOCA_ERROR_NOT_SUPPORTED the GPU lacks something, which the log names
+ * @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE a null pointer, or no PCI address; DOCA_ERROR_NOT_FOUND no such GPU,
+ *         or no driver; DOCA_ERROR_NOT_SUPPORTED the GPU lacks something, which the log names
  */
 doca_error_t doca_gpu_create(const char *gpu_bus_id, struct doca_gpu **gpu);
 /** Ends the program's use of a GPU. What was made on it stays usable. @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE */
@@ -53,8 +53,8 @@ doca_error_t doca_gpu_destroy(struct doca_gpu *gpu);
  * @param alignment        a power of two up to 2 MiB; 0: 4 KiB
  * @param[out] gpu_memory  address for kernels
  * @param[out] cpu_memory  address for the CPU; may be NULL for DOCA_GPU_MEM_TYPE_GPU, for which NULL is returned
- * @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE a null pointer, no such GPU, 0 bytes, a bad alignment, or no such type;
- *         DOCA_ERROR_NO_MEMORY
+ * @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE a null pointer, no such GPU, 0 bytes, a bad alignment, or no such
+ *         type; DOCA_ERROR_NO_MEMORY
  */
 doca_error_t doca_gpu_mem_alloc(struct doca_gpu *gpu, size_t bytes, size_t alignment, enum doca_gpu_mem_type type,
                                 void **gpu_memory, void **cpu_memory);

@@ -15,7 +15,7 @@ WEFTIO_STATIC_ASSERT(sizeof(struct doca_gpu_buf) == 24, "host and device share t
 
 /** Made by doca_buf_arr_start(). */
 struct doca_gpu_buf_arr {
-    struct doca_gpu_buf* elements;
+    struct doca_gpu_buf *elements;
     weftio_u64 count;
 };
 
@@ -24,8 +24,8 @@ struct doca_gpu_buf_arr {
  *
  * @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE `array` is NULL
  */
-WEFTIO_FN doca_error_t doca_gpu_dev_buf_get_buf(const struct doca_gpu_buf_arr* array, weftio_u64 index,
-                                                struct doca_gpu_buf** buf)
+WEFTIO_FN doca_error_t doca_gpu_dev_buf_get_buf(const struct doca_gpu_buf_arr *array, weftio_u64 index,
+                                                struct doca_gpu_buf **buf)
 {
     if (!array)
         return DOCA_ERROR_INVALID_VALUE;
@@ -34,7 +34,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_buf_get_buf(const struct doca_gpu_buf_arr* a
 }
 
 /** Address of a buffer's first byte. Any thread; never blocks. DOCA_ERROR_INVALID_VALUE `buf` is NULL. */
-WEFTIO_FN doca_error_t doca_gpu_dev_buf_get_addr(const struct doca_gpu_buf* buf, uintptr_t* address)
+WEFTIO_FN doca_error_t doca_gpu_dev_buf_get_addr(const struct doca_gpu_buf *buf, uintptr_t *address)
 {
     if (!buf)
         return DOCA_ERROR_INVALID_VALUE;
@@ -45,11 +45,11 @@ WEFTIO_FN doca_error_t doca_gpu_dev_buf_get_addr(const struct doca_gpu_buf* buf,
 /* Of Weftio. */
 
 /** The buffer as Weftio's own functions take it. */
-WEFTIO_FN struct weftio_dev_buf weftio_doca_buf(const struct doca_gpu_buf* buf)
+WEFTIO_FN struct weftio_dev_buf weftio_doca_buf(const struct doca_gpu_buf *buf)
 {
     struct weftio_dev_buf whole;
 
-    whole.address = (weftio_u8*)(uintptr_t)buf->address;
+    whole.address = (weftio_u8 *)(uintptr_t)buf->address;
     whole.bytes = (weftio_u32)(buf->bytes < 0xffffffffu ? buf->bytes : 0xffffffffu);
     whole.lkey_be = buf->is_remote ? 0 : buf->key_be;
     return whole;

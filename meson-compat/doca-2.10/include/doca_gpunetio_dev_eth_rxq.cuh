@@ -6,8 +6,8 @@
 
 /** Made by doca_ctx_start() of a receive queue. */
 struct doca_gpu_eth_rxq {
-    struct weftio_dev_eth_rxq* queue;
-    struct doca_gpu_buf* slots; /**< of each slot, in the order of their memory */
+    struct weftio_dev_eth_rxq *queue;
+    struct doca_gpu_buf *slots; /**< of each slot, in the order of their memory */
     weftio_u32 mask;            /**< slots - 1 */
     weftio_u32 reserved;
 };
@@ -16,7 +16,7 @@ struct doca_gpu_eth_rxq {
  * One lane: gives the oldest packets back, so that half of the ring is free. Packets of the last half ring stay, for
  * kernels that still read them.
  */
-WEFTIO_FN void weftio_doca_rxq_recycle(struct weftio_dev_eth_rxq* queue, weftio_u32 mask)
+WEFTIO_FN void weftio_doca_rxq_recycle(struct weftio_dev_eth_rxq *queue, weftio_u32 mask)
 {
     const weftio_u32 released = weftio_load_relaxed_u32(&queue->released);
     const weftio_u32 held = weftio_load_relaxed_u32(&queue->received) - released, most = (mask + 1) / 2;
@@ -26,8 +26,8 @@ WEFTIO_FN void weftio_doca_rxq_recycle(struct weftio_dev_eth_rxq* queue, weftio_
 }
 
 /** The receive call of every scope, for `lane` of `lanes`. */
-WEFTIO_FN doca_error_t weftio_doca_rxq_receive(struct doca_gpu_eth_rxq* rxq, weftio_u32 max_packets,
-                                               weftio_u64 timeout_ns, weftio_u32* count, weftio_u64* first,
+WEFTIO_FN doca_error_t weftio_doca_rxq_receive(struct doca_gpu_eth_rxq *rxq, weftio_u32 max_packets,
+                                               weftio_u64 timeout_ns, weftio_u32 *count, weftio_u64 *first,
                                                enum weftio_dev_scope scope, weftio_u32 lane, weftio_u32 lanes)
 {
     weftio_u32 found = 0, start = 0, half;
@@ -63,36 +63,36 @@ WEFTIO_FN doca_error_t weftio_doca_rxq_receive(struct doca_gpu_eth_rxq* rxq, wef
  * @return DOCA_SUCCESS, also when the time has passed; DOCA_ERROR_INVALID_VALUE `rxq` is NULL, and nothing else is
  *         changed; DOCA_ERROR_SHUTDOWN Weftio has stopped the queue
  */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_rxq_receive_block(struct doca_gpu_eth_rxq* rxq, weftio_u32 max_packets,
-                                                          weftio_u64 timeout_ns, weftio_u32* count, weftio_u64* first)
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_rxq_receive_block(struct doca_gpu_eth_rxq *rxq, weftio_u32 max_packets,
+                                                          weftio_u64 timeout_ns, weftio_u32 *count, weftio_u64 *first)
 {
     return weftio_doca_rxq_receive(rxq, max_packets, timeout_ns, count, first, WEFTIO_DEV_SCOPE_BLOCK, weftio_lane(),
                                    weftio_block_lanes());
 }
 
 /** As doca_gpu_dev_eth_rxq_receive_block, for a warp. */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_rxq_receive_warp(struct doca_gpu_eth_rxq* rxq, weftio_u32 max_packets,
-                                                         weftio_u64 timeout_ns, weftio_u32* count, weftio_u64* first)
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_rxq_receive_warp(struct doca_gpu_eth_rxq *rxq, weftio_u32 max_packets,
+                                                         weftio_u64 timeout_ns, weftio_u32 *count, weftio_u64 *first)
 {
     return weftio_doca_rxq_receive(rxq, max_packets, timeout_ns, count, first, WEFTIO_DEV_SCOPE_WARP,
                                    weftio_warp_lane(), weftio_warp_lanes());
 }
 
 /** As doca_gpu_dev_eth_rxq_receive_block, for one thread; without barriers. */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_rxq_receive_thread(struct doca_gpu_eth_rxq* rxq, weftio_u32 max_packets,
-                                                           weftio_u64 timeout_ns, weftio_u32* count, weftio_u64* first)
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_rxq_receive_thread(struct doca_gpu_eth_rxq *rxq, weftio_u32 max_packets,
+                                                           weftio_u64 timeout_ns, weftio_u32 *count, weftio_u64 *first)
 {
     return weftio_doca_rxq_receive(rxq, max_packets, timeout_ns, count, first, WEFTIO_DEV_SCOPE_THREAD, 0, 1);
 }
 
 /**
- * The buffer of packet `index`, or of the slot of that number. Any thread; never blocks. The packet may be changed where
- * it lies, and sent from there.
+ * The buffer of packet `index`, or of the slot of that number. Any thread; never blocks. The packet may be changed
+ * where it lies, and sent from there.
  *
  * @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE `rxq` is NULL
  */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_rxq_get_buf(struct doca_gpu_eth_rxq* rxq, weftio_u64 index,
-                                                    struct doca_gpu_buf** buf)
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_rxq_get_buf(struct doca_gpu_eth_rxq *rxq, weftio_u64 index,
+                                                    struct doca_gpu_buf **buf)
 {
     if (!rxq)
         return DOCA_ERROR_INVALID_VALUE;

@@ -4,8 +4,8 @@
  * Strong functions find a free position themselves; any threads of one block may call them at once. Weak functions are
  * given the position by the caller. A queue is used in one of the two modes. All functions return DOCA_SUCCESS, or
  *
- * - DOCA_ERROR_INVALID_VALUE  the queue or the buffer is NULL, the buffer is a peer's, there are 0 bytes, or more than the
- *                             buffer has
+ * - DOCA_ERROR_INVALID_VALUE  the queue or the buffer is NULL, the buffer is a peer's, there are 0 bytes, or more than
+ *                             the buffer has
  * - DOCA_ERROR_IO_FAILED      an entry has failed: the log, and the program's error callback, tell which
  * - DOCA_ERROR_SHUTDOWN       Weftio has stopped the queue
  */
@@ -16,7 +16,7 @@
 
 /** Made by doca_ctx_start() of a send queue. */
 struct doca_gpu_eth_txq {
-    struct weftio_dev_eth_txq* queue;
+    struct weftio_dev_eth_txq *queue;
 };
 
 enum doca_gpu_eth_send_flags {
@@ -25,7 +25,7 @@ enum doca_gpu_eth_send_flags {
 };
 
 /** After an entry found no room: DOCA_SUCCESS to try again, DOCA_ERROR_FULL there will be none before a commit. */
-WEFTIO_FN doca_error_t weftio_doca_txq_full(struct weftio_dev_send_queue* queue, weftio_u32 attempt)
+WEFTIO_FN doca_error_t weftio_doca_txq_full(struct weftio_dev_send_queue *queue, weftio_u32 attempt)
 {
     const weftio_s32 status = weftio_dev_send_queue_status(queue);
 
@@ -41,7 +41,7 @@ WEFTIO_FN doca_error_t weftio_doca_txq_full(struct weftio_dev_send_queue* queue,
  * Weak mode: waits until the entry that was at this place of the ring is done. `*position` is masked or runs on, and
  * runs on afterwards.
  */
-WEFTIO_FN doca_error_t weftio_doca_txq_weak_place(struct weftio_dev_send_queue* queue, weftio_u32* position)
+WEFTIO_FN doca_error_t weftio_doca_txq_weak_place(struct weftio_dev_send_queue *queue, weftio_u32 *position)
 {
     doca_error_t error = DOCA_SUCCESS;
 
@@ -56,15 +56,15 @@ WEFTIO_FN doca_error_t weftio_doca_txq_weak_place(struct weftio_dev_send_queue* 
 }
 
 /** What an entry needs of a buffer. */
-WEFTIO_FN weftio_u32 weftio_doca_txq_sends(const struct doca_gpu_eth_txq* txq, const struct doca_gpu_buf* buf,
+WEFTIO_FN weftio_u32 weftio_doca_txq_sends(const struct doca_gpu_eth_txq *txq, const struct doca_gpu_buf *buf,
                                            weftio_u32 bytes)
 {
     return txq && buf && !buf->is_remote && bytes && bytes <= buf->bytes;
 }
 
 /** Position of the next entry, and the mask of positions, for weak mode. Any thread, while none enqueues. */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_get_info(struct doca_gpu_eth_txq* txq, weftio_u32* position,
-                                                     weftio_u32* mask)
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_get_info(struct doca_gpu_eth_txq *txq, weftio_u32 *position,
+                                                     weftio_u32 *mask)
 {
     if (!txq)
         return DOCA_ERROR_INVALID_VALUE;
@@ -80,8 +80,8 @@ WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_get_info(struct doca_gpu_eth_txq* tx
  * @param bytes  of the frame, without its CRC
  * @param flags  DOCA_GPU_SEND_FLAG_*
  */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_send_enqueue_strong(struct doca_gpu_eth_txq* txq,
-                                                                const struct doca_gpu_buf* buf, weftio_u32 bytes,
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_send_enqueue_strong(struct doca_gpu_eth_txq *txq,
+                                                                const struct doca_gpu_buf *buf, weftio_u32 bytes,
                                                                 weftio_u32 flags)
 {
     if (!weftio_doca_txq_sends(txq, buf, bytes))
@@ -97,8 +97,10 @@ WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_send_enqueue_strong(struct doca_gpu_
     }
 }
 
-/** Enqueues a wait: later frames do not leave before the time that doca_eth_txq_calculate_timestamp() made `value` of. */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_wait_time_enqueue_strong(struct doca_gpu_eth_txq* txq, weftio_u64 value,
+/**
+ * Enqueues a wait: later frames do not leave before the time that doca_eth_txq_calculate_timestamp() made `value` of.
+ */
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_wait_time_enqueue_strong(struct doca_gpu_eth_txq *txq, weftio_u64 value,
                                                                      weftio_u32 flags)
 {
     if (!txq)
@@ -114,7 +116,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_wait_time_enqueue_strong(struct doca
 }
 
 /** Publishes the enqueued entries, also if there are none. One thread, after a barrier behind the last enqueue. */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_commit_strong(struct doca_gpu_eth_txq* txq)
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_commit_strong(struct doca_gpu_eth_txq *txq)
 {
     return txq ? weftio_doca_error(weftio_dev_eth_txq_commit_strong(txq->queue)) : DOCA_ERROR_INVALID_VALUE;
 }
@@ -123,8 +125,8 @@ WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_commit_strong(struct doca_gpu_eth_tx
  * Weak mode: writes the entry of a frame at `position`, modulo the ring. Waits while the entry that was there is not
  * done.
  */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_send_enqueue_weak(struct doca_gpu_eth_txq* txq,
-                                                              const struct doca_gpu_buf* buf, weftio_u32 bytes,
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_send_enqueue_weak(struct doca_gpu_eth_txq *txq,
+                                                              const struct doca_gpu_buf *buf, weftio_u32 bytes,
                                                               weftio_u32 position, weftio_u32 flags)
 {
     if (!weftio_doca_txq_sends(txq, buf, bytes))
@@ -137,7 +139,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_send_enqueue_weak(struct doca_gpu_et
 }
 
 /** Weak mode: writes a wait at `position`; as doca_gpu_dev_eth_txq_send_enqueue_weak. */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_wait_time_enqueue_weak(struct doca_gpu_eth_txq* txq, weftio_u64 value,
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_wait_time_enqueue_weak(struct doca_gpu_eth_txq *txq, weftio_u64 value,
                                                                    weftio_u32 position, weftio_u32 flags)
 {
     if (!txq)
@@ -149,13 +151,13 @@ WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_wait_time_enqueue_weak(struct doca_g
 }
 
 /** Weak mode: publishes the next `count` entries. One thread, after a barrier behind the last enqueue. */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_commit_weak(struct doca_gpu_eth_txq* txq, weftio_u32 count)
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_commit_weak(struct doca_gpu_eth_txq *txq, weftio_u32 count)
 {
     return txq ? weftio_doca_error(weftio_dev_eth_txq_commit_weak(txq->queue, count)) : DOCA_ERROR_INVALID_VALUE;
 }
 
 /** Has the NIC send what is published. One thread. */
-WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_push(struct doca_gpu_eth_txq* txq)
+WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_push(struct doca_gpu_eth_txq *txq)
 {
     if (!txq)
         return DOCA_ERROR_INVALID_VALUE;

@@ -10,13 +10,13 @@
 #include "doca_gpunetio_dev_buf.cuh"
 #include "weftio/device/semaphore.h"
 
-WEFTIO_FN const struct weftio_dev_semaphore* weftio_doca_semaphore(const struct doca_gpu_semaphore_gpu* semaphore)
+WEFTIO_FN const struct weftio_dev_semaphore *weftio_doca_semaphore(const struct doca_gpu_semaphore_gpu *semaphore)
 {
-    return (const struct weftio_dev_semaphore*)semaphore;
+    return (const struct weftio_dev_semaphore *)semaphore;
 }
 
-WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_get_status(struct doca_gpu_semaphore_gpu* semaphore, weftio_u32 index,
-                                                         enum doca_gpu_semaphore_status* status)
+WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_get_status(struct doca_gpu_semaphore_gpu *semaphore, weftio_u32 index,
+                                                         enum doca_gpu_semaphore_status *status)
 {
     if (!semaphore)
         return DOCA_ERROR_INVALID_VALUE;
@@ -25,7 +25,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_get_status(struct doca_gpu_semapho
 }
 
 /** Any change of status is accepted. */
-WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_set_status(struct doca_gpu_semaphore_gpu* semaphore, weftio_u32 index,
+WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_set_status(struct doca_gpu_semaphore_gpu *semaphore, weftio_u32 index,
                                                          enum doca_gpu_semaphore_status status)
 {
     if (!semaphore)
@@ -35,8 +35,8 @@ WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_set_status(struct doca_gpu_semapho
 }
 
 /** DOCA_ERROR_NOT_FOUND: items have no custom info. */
-WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_get_custom_info_addr(struct doca_gpu_semaphore_gpu* semaphore,
-                                                                   weftio_u32 index, void** custom_info)
+WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_get_custom_info_addr(struct doca_gpu_semaphore_gpu *semaphore,
+                                                                   weftio_u32 index, void **custom_info)
 {
     if (!semaphore)
         return DOCA_ERROR_INVALID_VALUE;
@@ -45,7 +45,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_get_custom_info_addr(struct doca_g
 }
 
 /** Sets which packets an item is about, and its status. */
-WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_set_packet_info(struct doca_gpu_semaphore_gpu* semaphore,
+WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_set_packet_info(struct doca_gpu_semaphore_gpu *semaphore,
                                                               weftio_u32 index, enum doca_gpu_semaphore_status status,
                                                               weftio_u32 count, weftio_u64 first)
 {
@@ -60,10 +60,10 @@ WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_set_packet_info(struct doca_gpu_se
  *
  * @return DOCA_SUCCESS; DOCA_ERROR_NOT_FOUND the status of the item is not `status`, and nothing was changed
  */
-WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_get_packet_info_status(struct doca_gpu_semaphore_gpu* semaphore,
+WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_get_packet_info_status(struct doca_gpu_semaphore_gpu *semaphore,
                                                                      weftio_u32 index,
                                                                      enum doca_gpu_semaphore_status status,
-                                                                     weftio_u32* count, weftio_u64* first)
+                                                                     weftio_u32 *count, weftio_u64 *first)
 {
     weftio_u32 packet = 0;
 
@@ -78,30 +78,30 @@ WEFTIO_FN doca_error_t doca_gpu_dev_semaphore_get_packet_info_status(struct doca
 
 /* The guide's shorter names. */
 
-WEFTIO_FN doca_error_t doca_gpu_dev_sem_get_status(struct doca_gpu_semaphore_gpu* semaphore, weftio_u32 index,
-                                                   enum doca_gpu_semaphore_status* status)
+WEFTIO_FN doca_error_t doca_gpu_dev_sem_get_status(struct doca_gpu_semaphore_gpu *semaphore, weftio_u32 index,
+                                                   enum doca_gpu_semaphore_status *status)
 {
     return doca_gpu_dev_semaphore_get_status(semaphore, index, status);
 }
-WEFTIO_FN doca_error_t doca_gpu_dev_sem_set_status(struct doca_gpu_semaphore_gpu* semaphore, weftio_u32 index,
+WEFTIO_FN doca_error_t doca_gpu_dev_sem_set_status(struct doca_gpu_semaphore_gpu *semaphore, weftio_u32 index,
                                                    enum doca_gpu_semaphore_status status)
 {
     return doca_gpu_dev_semaphore_set_status(semaphore, index, status);
 }
-WEFTIO_FN doca_error_t doca_gpu_dev_sem_get_custom_info_addr(struct doca_gpu_semaphore_gpu* semaphore, weftio_u32 index,
-                                                             void** custom_info)
+WEFTIO_FN doca_error_t doca_gpu_dev_sem_get_custom_info_addr(struct doca_gpu_semaphore_gpu *semaphore, weftio_u32 index,
+                                                             void **custom_info)
 {
     return doca_gpu_dev_semaphore_get_custom_info_addr(semaphore, index, custom_info);
 }
-WEFTIO_FN doca_error_t doca_gpu_dev_sem_set_packet_info(struct doca_gpu_semaphore_gpu* semaphore, weftio_u32 index,
+WEFTIO_FN doca_error_t doca_gpu_dev_sem_set_packet_info(struct doca_gpu_semaphore_gpu *semaphore, weftio_u32 index,
                                                         enum doca_gpu_semaphore_status status, weftio_u32 count,
                                                         weftio_u64 first)
 {
     return doca_gpu_dev_semaphore_set_packet_info(semaphore, index, status, count, first);
 }
-WEFTIO_FN doca_error_t doca_gpu_dev_sem_get_packet_info_status(struct doca_gpu_semaphore_gpu* semaphore,
+WEFTIO_FN doca_error_t doca_gpu_dev_sem_get_packet_info_status(struct doca_gpu_semaphore_gpu *semaphore,
                                                                weftio_u32 index, enum doca_gpu_semaphore_status status,
-                                                               weftio_u32* count, weftio_u64* first)
+                                                               weftio_u32 *count, weftio_u64 *first)
 {
     return doca_gpu_dev_semaphore_get_packet_info_status(semaphore, index, status, count, first);
 }

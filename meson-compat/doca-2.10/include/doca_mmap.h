@@ -42,8 +42,8 @@ doca_error_t doca_mmap_set_dmabuf_memrange(struct doca_mmap *mmap, int dmabuf_fd
  * Describes a started mmap to a peer, who passes the bytes to doca_mmap_create_from_export().
  *
  * @param[out] descriptor  stays valid until the mmap is destroyed
- * @return DOCA_ERROR_NOT_PERMITTED also: the permissions name no RDMA right; DOCA_ERROR_NOT_FOUND the mmap does not have
- *         the device
+ * @return DOCA_ERROR_NOT_PERMITTED also: the permissions name no RDMA right; DOCA_ERROR_NOT_FOUND the mmap does not
+ *         have the device
  */
 doca_error_t doca_mmap_export_rdma(struct doca_mmap *mmap, const struct doca_dev *dev, const void **descriptor,
                                    size_t *bytes);

@@ -64,8 +64,8 @@ void doca_flow_port::replace_rules()
             compile(*pipe, {}, 0);
             break; // its miss decides on every packet
         }
-    // Of two lists with priorities 0 and 1, that with 0 decides. The old list ends from its back: as long as a rule of it
-    // is there, so are all that decide before it.
+    // Of two lists with priorities 0 and 1, that with 0 decides. The old list ends from its back: as long as a rule of
+    // it is there, so are all that decide before it.
     auto fresh = weftio::flow::install(dev->port(), rules_);
     while (!flows_.empty())
         flows_.pop_back();

@@ -1,5 +1,5 @@
-// The calls by which a program sets up DPDK and its port. They stand before DPDK's own, of which they call the next: for
-// a port that is not a program_port they do nothing else.
+// The calls by which a program sets up DPDK and its port. They stand before DPDK's own, of which they call the next:
+// for a port that is not a program_port they do nothing else.
 #include <dlfcn.h>
 #include <rte_ethdev.h>
 #include <rte_flow.h>
