@@ -188,7 +188,11 @@ TEST_F(DocaPackets, StayForHalfARingAfterTheyWereReceived)
     for (std::uint32_t round = 0; round < 5; ++round) { // 320 packets, the ring has 256
         auto sender = launch(send_weak, 8u, out.handle, out.array_handle, 64u, &sent);
         ASSERT_TRUE(finish(sender));
-        for (std::uint32_t frame = 0; round == 1 && frame < sending::frames; ++frame)
+        if (round != 1)
+            continue;
+        while (DOCA_GPUNETIO_VOLATILE(got.received) < receiving::packets / 2 && receiver.alive())
+            std::this_thread::yield();
+        for (std::uint32_t frame = 0; frame < sending::frames; ++frame)
             out.fill(frame, 5000);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -231,6 +235,51 @@ TEST_F(DocaPackets, TellTheHostThatTheyHaveLeft)
     EXPECT_EQ(notified, 10u);
     EXPECT_EQ(last_position, 9u);
     EXPECT_GT(last_ns, 1'700'000'000'000'000'000u);
+    DOCA_OK(doca_pe_destroy(pe));
+    end();
+}
+
+/// Sends a frame by a key that nobody has.
+void send_by_wrong_key(doca_gpu_eth_txq* txq, doca_gpu_buf_arr* frames)
+{
+    doca_gpu_buf* buf = nullptr;
+    doca_gpu_dev_buf_get_buf(frames, 0, &buf);
+    doca_gpu_buf wrong = *buf;
+    wrong.key_be = 0x12345678;
+    doca_gpu_dev_eth_txq_send_enqueue_strong(txq, buf, frame_bytes, DOCA_GPU_SEND_FLAG_NONE);
+    doca_gpu_dev_eth_txq_send_enqueue_strong(txq, &wrong, frame_bytes, DOCA_GPU_SEND_FLAG_NONE);
+    doca_gpu_dev_eth_txq_commit_strong(txq);
+    doca_gpu_dev_eth_txq_push(txq);
+}
+
+TEST_F(DocaPackets, ThatCannotBeSentAreReportedToTheHost)
+{
+    static std::uint16_t position;
+    static std::atomic<std::uint32_t> failed;
+    failed = 0;
+    in.make_queue(gpu, second);
+    receiving::init_flow();
+    in.start_port();
+    in.add_udp_pipe(true);
+    out.make_queue(gpu, first);
+    DOCA_OK(doca_eth_txq_gpu_event_error_send_packet_register(
+        out.queue,
+        [](doca_eth_txq_gpu_event_error_send_packet* event, doca_data) {
+            EXPECT_EQ(doca_eth_txq_gpu_event_error_send_packet_get_position(event, &position), DOCA_SUCCESS);
+            ++failed;
+        },
+        {}));
+    out.start();
+    doca_pe* pe = nullptr;
+    DOCA_OK(doca_pe_create(&pe));
+    DOCA_OK(doca_pe_connect_ctx(pe, doca_eth_txq_as_doca_ctx(out.queue)));
+    auto sender = launch(send_by_wrong_key, 1u, out.handle, out.array_handle);
+    ASSERT_TRUE(finish(sender));
+    for (auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+         !failed && std::chrono::steady_clock::now() < end;)
+        doca_pe_progress(pe);
+    EXPECT_EQ(failed, 1u);
+    EXPECT_EQ(position, 1u);
     DOCA_OK(doca_pe_destroy(pe));
     end();
 }

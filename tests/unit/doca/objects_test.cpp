@@ -1,0 +1,222 @@
+// Devices, memory and queues as objects: what they are called, which order of calls is right, what is left of destroyed ones.
+#include <cstring>
+#include <fstream>
+
+#include "doca_dpdk.h"
+#include "two_devices.hpp"
+
+namespace weftio::test {
+namespace {
+
+class DocaObjects : public DocaDevices {};
+
+TEST_F(DocaObjects, DevicesHaveTheNamesThatTheVariableGives)
+{
+    auto* info = doca_dev_as_devinfo(second);
+    char ibdev[DOCA_DEVINFO_IBDEV_NAME_SIZE] = "";
+    DOCA_OK(doca_devinfo_get_ibdev_name(info, ibdev, sizeof ibdev));
+    EXPECT_STREQ(ibdev, "mlx5_1");
+    EXPECT_EQ(doca_devinfo_get_ibdev_name(info, ibdev, 6), DOCA_ERROR_INVALID_VALUE);
+    char iface[DOCA_DEVINFO_IFACE_NAME_SIZE] = "";
+    EXPECT_EQ(doca_devinfo_get_iface_name(info, iface, sizeof iface), DOCA_ERROR_NOT_SUPPORTED); // a wire
+    std::uint8_t first_mac[6] = {}, second_mac[6] = {}, is_equal = 2;
+    DOCA_OK(doca_devinfo_get_mac_addr(info, second_mac, sizeof second_mac));
+    DOCA_OK(doca_devinfo_get_mac_addr(doca_dev_as_devinfo(first), first_mac, sizeof first_mac));
+    EXPECT_NE(std::memcmp(first_mac, second_mac, sizeof first_mac), 0);
+    EXPECT_EQ(doca_devinfo_get_mac_addr(info, second_mac, 5), DOCA_ERROR_INVALID_VALUE);
+    DOCA_OK(doca_devinfo_is_equal_pci_addr(info, "0000:01:00.0", &is_equal));
+    EXPECT_EQ(is_equal, 0);
+    DOCA_OK(doca_devinfo_is_equal_pci_addr(info, "02:00.0", &is_equal));
+    EXPECT_EQ(is_equal, 1);
+    EXPECT_EQ(doca_devinfo_is_equal_pci_addr(info, "eth0", &is_equal), DOCA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(DocaObjects, ListsCanBeMadeFromAFileAndBadEntriesAreRefused)
+{
+    const std::string path = testing::TempDir() + "doca-devices";
+    std::ofstream(path) << "# two devices\n 0000:03:00.0 = null\n\nB5:00.1,mlx5_7=loopback # the second\n";
+    setenv("WEFTIO_DOCA_DEVICES", path.c_str(), 1);
+    doca_devinfo** list = nullptr;
+    std::uint32_t count = 0;
+    std::uint8_t is_equal = 0;
+    DOCA_OK(doca_devinfo_create_list(&list, &count));
+    ASSERT_EQ(count, 2u);
+    DOCA_OK(doca_devinfo_is_equal_pci_addr(list[1], "0000:b5:00.1", &is_equal));
+    EXPECT_EQ(is_equal, 1);
+    DOCA_OK(doca_devinfo_destroy_list(list));
+    EXPECT_EQ(doca_devinfo_destroy_list(list), DOCA_ERROR_INVALID_VALUE);
+    for (const char* bad :
+         {"eth0=iface:eth0", "0000:03:00.0", "0000:03:00.0=null;03:00.0=loopback", "/nowhere/at/all"}) {
+        setenv("WEFTIO_DOCA_DEVICES", bad, 1);
+        EXPECT_EQ(doca_devinfo_create_list(&list, &count), DOCA_ERROR_BAD_CONFIG) << bad;
+    }
+}
+
+TEST_F(DocaObjects, ADeviceWhosePortIsNotThereCannotBeOpened)
+{
+    setenv("WEFTIO_DOCA_DEVICES", "0000:03:00.0=iface:nothing-here", 1);
+    doca_devinfo** list = nullptr;
+    std::uint32_t count = 0;
+    doca_dev* dev = nullptr;
+    DOCA_OK(doca_devinfo_create_list(&list, &count));
+    EXPECT_EQ(doca_dev_open(list[0], &dev), DOCA_ERROR_NOT_FOUND);
+    EXPECT_EQ(dev, nullptr);
+    DOCA_OK(doca_devinfo_destroy_list(list));
+}
+
+TEST_F(DocaObjects, ThereAreNoRepresentors)
+{
+    doca_devinfo_rep** list = nullptr;
+    doca_dev_rep* rep = nullptr;
+    std::uint32_t count = 1;
+    std::uint8_t is_equal = 0;
+    char vuid[DOCA_DEVINFO_REP_VUID_SIZE] = "";
+    DOCA_OK(doca_devinfo_rep_create_list(first, DOCA_DEVINFO_REP_FILTER_ALL, &list, &count));
+    EXPECT_EQ(count, 0u);
+    EXPECT_EQ(doca_devinfo_rep_get_vuid(list[0], vuid, sizeof vuid), DOCA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(doca_devinfo_rep_is_equal_pci_addr(list[0], first_pci, &is_equal), DOCA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(doca_dev_rep_open(list[0], &rep), DOCA_ERROR_INVALID_VALUE);
+    DOCA_OK(doca_devinfo_rep_destroy_list(list));
+}
+
+TEST_F(DocaObjects, MmapsAreConfiguredThenStarted)
+{
+    doca_mmap* mmap = nullptr;
+    void* memory = nullptr;
+    DOCA_OK(doca_gpu_mem_alloc(gpu, 65536, 0, DOCA_GPU_MEM_TYPE_GPU, &memory, nullptr));
+    DOCA_OK(doca_mmap_create(&mmap));
+    EXPECT_EQ(doca_mmap_start(mmap), DOCA_ERROR_BAD_STATE); // no range
+    EXPECT_EQ(doca_mmap_stop(mmap), DOCA_ERROR_BAD_STATE);
+    EXPECT_EQ(doca_mmap_set_permissions(mmap, 1u << 31), DOCA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(doca_mmap_set_memrange(mmap, memory, SIZE_MAX), DOCA_ERROR_INVALID_VALUE);
+    int dmabuf = -1;
+    EXPECT_EQ(doca_gpu_dmabuf_fd(gpu, memory, 65536, &dmabuf), DOCA_ERROR_NOT_SUPPORTED);
+    EXPECT_EQ(doca_gpu_dmabuf_fd(gpu, memory, 65537, &dmabuf), DOCA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(doca_mmap_set_dmabuf_memrange(mmap, 3, memory, 0, 65536), DOCA_ERROR_NOT_SUPPORTED);
+    DOCA_OK(doca_mmap_set_memrange(mmap, static_cast<char*>(memory) + 4096, 4096));
+    DOCA_OK(doca_mmap_add_dev(mmap, first));
+    EXPECT_EQ(doca_mmap_rm_dev(mmap, second), DOCA_ERROR_NOT_FOUND);
+    DOCA_OK(doca_mmap_rm_dev(mmap, first));
+    DOCA_OK(doca_mmap_start(mmap));
+    DOCA_OK(doca_mmap_add_dev(mmap, first));
+    EXPECT_EQ(doca_mmap_rm_dev(mmap, first), DOCA_ERROR_BAD_STATE);
+    EXPECT_EQ(doca_mmap_start(mmap), DOCA_ERROR_BAD_STATE);
+    EXPECT_EQ(doca_mmap_set_permissions(mmap, 0), DOCA_ERROR_BAD_STATE);
+    DOCA_OK(doca_mmap_stop(mmap));
+    DOCA_OK(doca_mmap_destroy(mmap));
+    EXPECT_EQ(doca_mmap_destroy(mmap), DOCA_ERROR_INVALID_VALUE);
+    DOCA_OK(doca_gpu_mem_free(gpu, memory));
+    EXPECT_EQ(doca_gpu_mem_free(gpu, memory), DOCA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(DocaObjects, MmapsOfPeersComeFromDescriptors)
+{
+    std::vector<std::uint8_t> memory(65536);
+    doca_mmap *ours = nullptr, *theirs = nullptr;
+    const void* descriptor = nullptr;
+    std::size_t bytes = 0;
+    DOCA_OK(doca_mmap_create(&ours));
+    DOCA_OK(doca_mmap_set_memrange(ours, memory.data(), memory.size())); // the host's
+    DOCA_OK(doca_mmap_set_permissions(ours, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE));
+    DOCA_OK(doca_mmap_add_dev(ours, first));
+    EXPECT_EQ(doca_mmap_export_rdma(ours, first, &descriptor, &bytes), DOCA_ERROR_BAD_STATE);
+    DOCA_OK(doca_mmap_start(ours));
+    EXPECT_EQ(doca_mmap_export_rdma(ours, first, &descriptor, &bytes), DOCA_ERROR_NOT_PERMITTED);
+    DOCA_OK(doca_mmap_stop(ours));
+    DOCA_OK(doca_mmap_set_permissions(ours, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE | DOCA_ACCESS_FLAG_RDMA_WRITE));
+    DOCA_OK(doca_mmap_start(ours));
+    EXPECT_EQ(doca_mmap_export_rdma(ours, second, &descriptor, &bytes), DOCA_ERROR_NOT_FOUND);
+    DOCA_OK(doca_mmap_export_rdma(ours, first, &descriptor, &bytes));
+    DOCA_OK(doca_mmap_create_from_export(nullptr, descriptor, bytes, second, &theirs));
+    EXPECT_EQ(doca_mmap_create_from_export(nullptr, descriptor, bytes - 1, second, &theirs), DOCA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(doca_mmap_create_from_export(nullptr, memory.data(), 100, second, &theirs), DOCA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(doca_mmap_start(theirs), DOCA_ERROR_BAD_STATE); // it is
+    doca_buf_arr* array = nullptr;
+    DOCA_OK(doca_buf_arr_create(16, &array));
+    EXPECT_EQ(doca_buf_arr_start(array), DOCA_ERROR_BAD_STATE);
+    DOCA_OK(doca_buf_arr_set_target_gpu(array, gpu));
+    EXPECT_EQ(doca_buf_arr_start(array), DOCA_ERROR_BAD_STATE);
+    DOCA_OK(doca_buf_arr_set_params(array, theirs, 4096, 1));
+    EXPECT_EQ(doca_buf_arr_start(array), DOCA_ERROR_INVALID_VALUE); // a byte too long
+    DOCA_OK(doca_buf_arr_set_params(array, theirs, 4096, 0));
+    DOCA_OK(doca_buf_arr_start(array));
+    EXPECT_EQ(doca_buf_arr_set_params(array, theirs, 4096, 0), DOCA_ERROR_BAD_STATE);
+    DOCA_OK(doca_buf_arr_stop(array));
+    EXPECT_EQ(doca_buf_arr_stop(array), DOCA_ERROR_BAD_STATE);
+    DOCA_OK(doca_buf_arr_destroy(array));
+    DOCA_OK(doca_mmap_destroy(theirs));
+    DOCA_OK(doca_mmap_destroy(ours));
+}
+
+TEST_F(DocaObjects, QueuesAreConfiguredThenStarted)
+{
+    doca_eth_rxq* rxq = nullptr;
+    doca_eth_txq* txq = nullptr;
+    doca_gpu_eth_rxq* rxq_handle = nullptr;
+    doca_gpu_eth_txq* txq_handle = nullptr;
+    std::uint16_t number = 0;
+    std::uint32_t bytes = 0;
+    EXPECT_EQ(doca_eth_rxq_create(first, 63, 2048, &rxq), DOCA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(doca_eth_rxq_create(first, 64, 16385, &rxq), DOCA_ERROR_INVALID_VALUE);
+    DOCA_OK(doca_eth_rxq_create(first, 100, 2048, &rxq));
+    EXPECT_EQ(doca_eth_rxq_set_type(rxq, DOCA_ETH_RXQ_TYPE_REGULAR), DOCA_ERROR_NOT_SUPPORTED);
+    EXPECT_EQ(doca_eth_rxq_estimate_packet_buf_size(DOCA_ETH_RXQ_TYPE_CYCLIC, 0, 0, 1u << 20, 1u << 20, 0, &bytes),
+              DOCA_ERROR_TOO_BIG);
+    auto* ctx = doca_eth_rxq_as_doca_ctx(rxq);
+    EXPECT_EQ(doca_ctx_start(ctx), DOCA_ERROR_BAD_STATE); // no memory
+    EXPECT_EQ(doca_eth_rxq_get_gpu_handle(rxq, &rxq_handle), DOCA_ERROR_BAD_STATE);
+    EXPECT_EQ(doca_eth_rxq_get_flow_queue_id(rxq, &number), DOCA_ERROR_BAD_STATE);
+    EXPECT_EQ(doca_ctx_stop(ctx), DOCA_ERROR_BAD_STATE);
+    DOCA_OK(doca_eth_rxq_destroy(rxq));
+    EXPECT_EQ(doca_ctx_start(ctx), DOCA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(doca_eth_rxq_as_doca_ctx(rxq), nullptr);
+
+    EXPECT_EQ(doca_eth_txq_create(first, 32769, &txq), DOCA_ERROR_INVALID_VALUE);
+    DOCA_OK(doca_eth_txq_create(first, 8, &txq));
+    doca_eth_wait_on_time_type type{};
+    DOCA_OK(doca_eth_txq_cap_get_wait_on_time_offload_supported(doca_dev_as_devinfo(first), &type));
+    EXPECT_EQ(type, DOCA_ETH_WAIT_ON_TIME_TYPE_NATIVE);
+    ctx = doca_eth_txq_as_doca_ctx(txq);
+    EXPECT_EQ(doca_ctx_start(ctx), DOCA_ERROR_BAD_STATE); // no GPU
+    DOCA_OK(doca_ctx_set_datapath_on_gpu(ctx, gpu));
+    DOCA_OK(doca_eth_txq_set_l4_chksum_offload(txq, 1));
+    DOCA_OK(doca_ctx_set_user_data(ctx, {.u64 = 7}));
+    DOCA_OK(doca_ctx_start(ctx));
+    doca_ctx_states state{};
+    DOCA_OK(doca_ctx_get_state(ctx, &state));
+    EXPECT_EQ(state, DOCA_CTX_STATE_RUNNING);
+    DOCA_OK(doca_eth_txq_get_gpu_handle(txq, &txq_handle));
+    EXPECT_EQ(doca_eth_txq_set_l4_chksum_offload(txq, 0), DOCA_ERROR_BAD_STATE);
+    EXPECT_EQ(doca_ctx_set_datapath_on_gpu(ctx, gpu), DOCA_ERROR_BAD_STATE);
+    EXPECT_EQ(doca_ctx_start(ctx), DOCA_ERROR_BAD_STATE);
+    DOCA_OK(doca_ctx_stop(ctx));
+    DOCA_OK(doca_ctx_start(ctx)); // again
+    DOCA_OK(doca_eth_txq_destroy(txq));
+}
+
+TEST_F(DocaObjects, PortsOfPipesAreNamedByDeviceOrByNumber)
+{
+    doca_flow_port_cfg* cfg = nullptr;
+    doca_flow_port *port = nullptr, *other = nullptr;
+    DOCA_OK(doca_flow_port_cfg_create(&cfg));
+    DOCA_OK(doca_flow_port_cfg_set_dev(cfg, first));
+    EXPECT_EQ(doca_flow_port_start(cfg, &port), DOCA_ERROR_BAD_STATE); // before doca_flow_init
+    receiving::init_flow();
+    DOCA_OK(doca_flow_port_start(cfg, &port));
+    EXPECT_EQ(doca_flow_port_start(cfg, &other), DOCA_ERROR_IN_USE);
+    EXPECT_EQ(doca_flow_port_cfg_set_devargs(cfg, "63"), DOCA_ERROR_NOT_FOUND);
+    EXPECT_EQ(doca_flow_port_cfg_set_devargs(cfg, "eth0"), DOCA_ERROR_INVALID_VALUE);
+    std::uint16_t number = 0;
+    EXPECT_EQ(doca_dpdk_get_first_port_id(second, &number), DOCA_ERROR_NOT_FOUND);
+    DOCA_OK(doca_dpdk_port_probe(second, "dv_flow_en=2"));
+    DOCA_OK(doca_dpdk_get_first_port_id(second, &number));
+    DOCA_OK(doca_flow_port_cfg_set_devargs(cfg, std::to_string(number).c_str()));
+    DOCA_OK(doca_flow_port_start(cfg, &other));
+    DOCA_OK(doca_flow_port_cfg_destroy(cfg));
+    DOCA_OK(doca_flow_port_stop(other));
+    doca_flow_destroy();
+    EXPECT_EQ(doca_flow_port_stop(port), DOCA_ERROR_INVALID_VALUE); // it went with flow
+}
+
+} // namespace
+} // namespace weftio::test
