@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "doca_gpunetio_dev_buf.cuh"
+#include "doca_gpunetio_dev_queue.cuh"
 #include "weftio/device/eth_txq.h"
 
 /** Made by doca_ctx_start() of a send queue. */
@@ -23,37 +23,6 @@ enum doca_gpu_eth_send_flags {
     DOCA_GPU_SEND_FLAG_NONE = 0,
     DOCA_GPU_SEND_FLAG_NOTIFY = 1 /**< calls doca_eth_txq_gpu_event_notify_send_packet_cb_t */
 };
-
-/** After an entry found no room: DOCA_SUCCESS to try again, DOCA_ERROR_FULL there will be none before a commit. */
-WEFTIO_FN doca_error_t weftio_doca_txq_full(struct weftio_dev_send_queue *queue, weftio_u32 attempt)
-{
-    const weftio_s32 status = weftio_dev_send_queue_status(queue);
-
-    if (status != WEFTIO_DEV_OK)
-        return weftio_doca_error(status);
-    if (weftio_load_relaxed_u32(&queue->ring.ready) == weftio_dev_send_completed(&queue->ring))
-        return DOCA_ERROR_FULL;
-    weftio_relax(attempt);
-    return DOCA_SUCCESS;
-}
-
-/**
- * Weak mode: waits until the entry that was at this place of the ring is done. `*position` is masked or runs on, and
- * runs on afterwards.
- */
-WEFTIO_FN doca_error_t weftio_doca_txq_weak_place(struct weftio_dev_send_queue *queue, weftio_u32 *position)
-{
-    doca_error_t error = DOCA_SUCCESS;
-
-    *position = weftio_dev_send_queue_unmask(queue, *position & queue->ring.mask);
-    for (weftio_u32 attempt = 0; *position - weftio_load_relaxed_u32(&queue->ring.completed) > queue->ring.mask;
-         ++attempt) {
-        weftio_store_relaxed_u32(&queue->ring.completed, weftio_dev_send_completed(&queue->ring));
-        if (attempt && (error = weftio_doca_txq_full(queue, attempt)) != DOCA_SUCCESS)
-            break;
-    }
-    return error;
-}
 
 /** What an entry needs of a buffer. */
 WEFTIO_FN weftio_u32 weftio_doca_txq_sends(const struct doca_gpu_eth_txq *txq, const struct doca_gpu_buf *buf,
@@ -91,7 +60,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_send_enqueue_strong(struct doca_gpu_
             weftio_dev_eth_txq_send_enqueue_strong(txq->queue, weftio_doca_buf(buf), bytes, flags);
         if (status != WEFTIO_DEV_FULL)
             return weftio_doca_error(status);
-        const doca_error_t error = weftio_doca_txq_full(&txq->queue->queue, attempt);
+        const doca_error_t error = weftio_doca_queue_full(&txq->queue->queue, attempt);
         if (error != DOCA_SUCCESS)
             return error;
     }
@@ -109,7 +78,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_wait_time_enqueue_strong(struct doca
         const weftio_s32 status = weftio_dev_eth_txq_wait_time_enqueue_strong(txq->queue, value, flags);
         if (status != WEFTIO_DEV_FULL)
             return weftio_doca_error(status);
-        const doca_error_t error = weftio_doca_txq_full(&txq->queue->queue, attempt);
+        const doca_error_t error = weftio_doca_queue_full(&txq->queue->queue, attempt);
         if (error != DOCA_SUCCESS)
             return error;
     }
@@ -131,7 +100,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_send_enqueue_weak(struct doca_gpu_et
 {
     if (!weftio_doca_txq_sends(txq, buf, bytes))
         return DOCA_ERROR_INVALID_VALUE;
-    const doca_error_t error = weftio_doca_txq_weak_place(&txq->queue->queue, &position);
+    const doca_error_t error = weftio_doca_queue_place(&txq->queue->queue, &position);
     if (error != DOCA_SUCCESS)
         return error;
     return weftio_doca_error(
@@ -144,7 +113,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_eth_txq_wait_time_enqueue_weak(struct doca_g
 {
     if (!txq)
         return DOCA_ERROR_INVALID_VALUE;
-    const doca_error_t error = weftio_doca_txq_weak_place(&txq->queue->queue, &position);
+    const doca_error_t error = weftio_doca_queue_place(&txq->queue->queue, &position);
     if (error != DOCA_SUCCESS)
         return error;
     return weftio_doca_error(weftio_dev_eth_txq_wait_time_enqueue_weak(txq->queue, value, position, flags));

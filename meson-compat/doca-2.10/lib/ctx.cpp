@@ -20,12 +20,16 @@ doca_error_t doca_ctx_start(doca_ctx* ctx)
 }
 doca_error_t doca_ctx_stop(doca_ctx* ctx)
 {
-    return call(__func__, [&] {
+    bool busy = false;
+    const doca_error_t stopped = call(__func__, [&] {
         auto context = known(ctx);
-        context->require_running();
+        if (context->state != DOCA_CTX_STATE_STOPPING)
+            context->require_running();
         context->stop();
-        context->state = DOCA_CTX_STATE_IDLE;
+        busy = context->busy();
+        context->state = busy ? DOCA_CTX_STATE_STOPPING : DOCA_CTX_STATE_IDLE;
     });
+    return busy ? DOCA_ERROR_IN_PROGRESS : stopped;
 }
 doca_error_t doca_ctx_get_state(const doca_ctx* ctx, doca_ctx_states* state)
 {
@@ -79,8 +83,11 @@ std::uint8_t doca_pe_progress(doca_pe* pe)
         std::erase_if(engine->contexts, [](const auto& weak) { return weak.expired(); });
         const auto contexts = engine->contexts; // callbacks may connect others
         for (const auto& weak : contexts)
-            if (auto context = weak.lock())
+            if (auto context = weak.lock()) {
                 has_worked |= context->progress();
+                if (context->state == DOCA_CTX_STATE_STOPPING && !context->busy())
+                    context->state = DOCA_CTX_STATE_IDLE;
+            }
     });
     return has_worked;
 }

@@ -24,6 +24,8 @@ struct doca_ctx {
     /// Makes the queue. @throws as weftio::doca::call knows
     virtual void start() = 0;
     virtual void stop() = 0;
+    /// After stop(): whether work is in progress, which progress() sees end.
+    virtual bool busy() const { return false; }
     /// Calls back for what has happened. Returns whether anything has.
     virtual bool progress() { return false; }
 

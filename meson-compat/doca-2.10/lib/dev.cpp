@@ -23,6 +23,9 @@ std::vector<std::shared_ptr<device_list>>& lists()
     return *all;
 }
 
+/// A region is registered by one thread at a time, also where several devices share it.
+std::mutex registrations_mutex;
+
 void copy_name(const std::string& name, char* out, std::uint32_t size)
 {
     require(out, DOCA_ERROR_INVALID_VALUE, "the buffer for the name is a null pointer");
@@ -53,6 +56,28 @@ std::shared_ptr<opened_device> doca_devinfo::open()
         opened_ = opened;
     }
     return opened;
+}
+
+void doca_dev::add(const std::shared_ptr<weftio::memory_region>& region)
+{
+    std::lock_guard lock(registrations_mutex);
+    region->register_with(port());
+    if (dma_)
+        region->register_with(*dma_);
+    std::erase_if(regions_, [](const auto& weak) { return weak.expired(); });
+    regions_.push_back(region);
+}
+
+const weftio::dma_engine& doca_dev::dma()
+{
+    std::lock_guard lock(registrations_mutex);
+    if (dma_)
+        return *dma_;
+    weftio::dma_engine made;
+    for (const auto& weak : regions_)
+        if (auto region = weak.lock())
+            region->register_with(made);
+    return dma_.emplace(std::move(made));
 }
 
 doca_error_t doca_devinfo_create_list(doca_devinfo*** list, std::uint32_t* count)
@@ -123,8 +148,7 @@ doca_error_t doca_dev_open(doca_devinfo* devinfo, doca_dev** dev)
     return call(__func__, [&] {
         auto info = known(devinfo);
         result(dev, "dev");
-        auto opened = info->open();
-        make(dev, doca_dev{info, opened});
+        make(dev, info);
     });
 }
 

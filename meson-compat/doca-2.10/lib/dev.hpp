@@ -3,12 +3,15 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "doca_dev.h"
 #include "object.hpp"
 #include "program_port.hpp"
+#include "weftio/dma.hpp"
+#include "weftio/memory.hpp"
 #include "weftio/port.hpp"
 
 namespace weftio::doca {
@@ -38,10 +41,22 @@ struct doca_devinfo {
 struct doca_dev {
     static constexpr const char* noun = "device";
 
-    std::shared_ptr<doca_devinfo> info;
-    std::shared_ptr<weftio::doca::opened_device> opened;
+    explicit doca_dev(std::shared_ptr<doca_devinfo> of) : info(std::move(of)), opened(info->open()) {}
+
+    const std::shared_ptr<doca_devinfo> info;
+    const std::shared_ptr<weftio::doca::opened_device> opened;
 
     const weftio::port& port() const { return opened->port; }
+
+    /// Memory of an mmap that has this device: its port, and its DMA engine from the moment when there is one, may
+    /// access it. @throws weftio::error as memory_region::register_with
+    void add(const std::shared_ptr<weftio::memory_region>& region);
+    /// The engine that copies memory, made unless there is one. @throws weftio::error as weftio::dma_engine
+    const weftio::dma_engine& dma();
+
+ private:
+    std::optional<weftio::dma_engine> dma_;
+    std::vector<std::weak_ptr<weftio::memory_region>> regions_;
 };
 
 namespace weftio::doca {

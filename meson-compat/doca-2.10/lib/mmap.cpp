@@ -76,7 +76,7 @@ void doca_mmap::start()
         made->offset = 0;
     }
     for (const auto& device : devices_)
-        made->region.register_with(device->port());
+        device->add({made, &made->region});
     registered_ = std::move(made);
 }
 
@@ -93,7 +93,7 @@ void doca_mmap::add(std::shared_ptr<doca_dev> device)
     if (std::find(devices_.begin(), devices_.end(), device) != devices_.end())
         return;
     if (registered_)
-        registered_->region.register_with(device->port());
+        device->add({registered_, &registered_->region});
     devices_.push_back(std::move(device));
 }
 
