@@ -80,15 +80,32 @@ for path in "$include"/doca_*.h; do
     "$cc" -E -P -x c "$path"
 done 2>/dev/null | grep -oE '\bdoca_[a-z0-9_]+\(' | tr -d '(' | sort -u >"$work/declared.txt"
 nm -D --defined-only "$library" | awk '{print $3}' | sort -u >"$work/exported.txt"
-check "it exports what the headers declare, and nothing else" "" "$(diff "$work/declared.txt" "$work/exported.txt" | grep '^[<>]')"
+check "it exports what the headers declare" "$(cat "$work/declared.txt")" "$(grep ^doca_ "$work/exported.txt")"
+dpdk_libraries=$(pkg-config --variable=libdir libdpdk)
+nm -D --defined-only "$dpdk_libraries"/librte_{eal,ethdev}.so | awk '{print $3}' | sed 's/@.*//' | sort -u >"$work/dpdk.txt"
+check "what it exports besides are functions of DPDK" "" "$(grep -v ^doca_ "$work/exported.txt" | comm -23 - "$work/dpdk.txt")"
 
-# The library stands before DPDK's: it takes the place of some functions of rte_ethdev.
-printf '#include <doca_version.h>\n#include <rte_ethdev.h>\nint main(void) { return rte_eth_dev_count_avail() + (doca_version() == 0); }\n' \
-    >"$work/order.c"
-"$cc" $(pkg-config --cflags doca-common libdpdk) "$work/order.c" -o "$work/order" $(pkg-config --libs doca-common doca-eth libdpdk) \
-    2>"$work/order.txt" || check "a program with DPDK links" "" "$(cat "$work/order.txt")"
+# Those functions of a program are the library's: it stands before DPDK's libraries.
+cat >"$work/order.c" <<'END'
+#include <doca_version.h>
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+int main(int argc, char** argv)
+{
+    if (argc > 1)
+        return rte_eal_init(argc, argv) + rte_eth_dev_start(0);
+    return rte_eth_dev_count_avail() + (doca_version() == 0);
+}
+END
+"$cc" $(pkg-config --cflags doca-common libdpdk) "$work/order.c" -o "$work/order" -Wl,-rpath,"$libdir" \
+    $(pkg-config --libs doca-common doca-eth libdpdk) 2>"$work/order.txt" || check "a program with DPDK links" "" "$(cat "$work/order.txt")"
 check "programs load it before rte_ethdev" "libweftio_doca librte_ethdev" \
     "$(readelf -d "$work/order" | sed -nE 's/.*\(NEEDED\).*\[(libweftio_doca|librte_ethdev)\..*/\1/p' | xargs)"
+LD_BIND_NOW=1 LD_DEBUG=bindings LD_DEBUG_OUTPUT=$work/bindings "$work/order"
+for name in rte_eal_init rte_eth_dev_start; do
+    check "$name of a program is the library's" libweftio_doca.so \
+        "$(sed -nE "s@.*binding file $work/order .* to (.*/)?([^/ ]+) .*\`$name'.*@\2@p" "$work"/bindings.*)"
+done
 
 # The wrapper of nvcc, before an nvcc that says what it gets.
 mkdir "$work/cuda" "$work/other"
@@ -107,7 +124,7 @@ cp "$work/prefix/bin/nvcc" "$work/other/nvcc"
 wrapped() {
     local what=$1 expected=$2
     shift 2
-    check "nvcc: $what" "$expected 3" "$(PATH=$work/prefix/bin:$work/other:$work/cuda:$PATH nvcc "$@") $?"
+    check "nvcc: $what" "$expected 3" "$(PATH=$work/prefix/bin:$work/other:$work/cuda:$PATH timeout -k 5 $patience nvcc "$@") $?"
 }
 wrapped "words stay as they are" "<-c><a b.cu><><-o><*>" -c "a b.cu" "" -o "*"
 wrapped "two words" "<-gencode><arch=compute_80,code=sm_80><-c>" -gencode arch=compute_70,code=sm_70 -gencode arch=compute_80,code=sm_80 -c
