@@ -1,5 +1,5 @@
-// Every host function that returns an error, with arguments that no program should pass: CMake finds the functions in the
-// headers.
+// Every host function that returns an error, with arguments that no program should pass. CMake finds the functions in
+// the headers.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Devices, memory and queues as objects: what they are called, which order of calls is right, what is left of destroyed ones.
+// Devices, memory and queues as objects: their names, which order of calls is right, what is left of destroyed ones.
 #include <cstring>
 #include <fstream>
 
