@@ -134,9 +134,16 @@ wrapped "one word" "<-gencode=arch=compute_90,code=[sm_90,compute_90]>" "-gencod
 wrapped "a name that begins like another" "<-gencode=arch=compute_90a,code=sm_90a>" --generate-code=arch=compute_7,code=sm_7 \
     -gencode=arch=compute_90a,code=sm_90a
 wrapped "an option without its word" "<-gencode>" -gencode
-check "nvcc: none is found" 127 "$(PATH=$work/prefix/bin:/usr/bin:/bin CUDA_HOME=/none CUDA_PATH='' unshare -rm sh -c \
-    'mkdir -p "$0" && { [ ! -d /usr/local/cuda ] || mount --bind "$0" /usr/local/cuda; }; hash -p "$1" nvcc 2>/dev/null; "$1" -c 2>/dev/null; echo $?' \
-    "$work/empty" "$work/prefix/bin/nvcc")"
+# In a namespace in which CUDA's folder is empty.
+mkdir "$work/empty"
+without_cuda='[ ! -d /usr/local/cuda ] || mount --bind "$0" /usr/local/cuda; PATH=/usr/bin:/bin CUDA_HOME= CUDA_PATH= "$@"'
+if unshare -rm true 2>/dev/null && [[ ! -e /usr/bin/nvcc ]]; then
+    said=$(unshare -rm sh -c "$without_cuda" "$work/empty" "$work/prefix/bin/nvcc" -c 2>&1)
+    check "nvcc: none is found: exit status" 127 $?
+    check_has "nvcc: none is found" "install CUDA's compiler" "$said"
+else
+    echo "not checked: the wrapper where there is no nvcc (namespaces are refused, or /usr/bin has one)"
+fi
 
 # Host parts of the programs, with a CUDA runtime in which there is no GPU.
 mkdir "$work/runtime"

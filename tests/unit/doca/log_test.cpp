@@ -1,3 +1,5 @@
+#include <doca_dev.h>
+#include <doca_eth_txq.h>
 #include <doca_log.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,9 +21,11 @@ namespace weftio::test {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 
 const char* const start_of_line = R"(\[[0-9][0-9]:[0-9][0-9]:[0-9][0-9]:[0-9]{6}\]\[[0-9]+\]\[DOCA\])";
 
@@ -219,6 +223,37 @@ TEST(DocaLog, WritesToStreamsInMemory)
         return 0;
     });
     EXPECT_THAT(ended.out, MatchesRegex(failure_line()));
+}
+
+/// In a program of its own: after fork(), DPDK cannot be used where it runs.
+TEST(DocaLog, DISABLED_OpensAPort)
+{
+    doca_log_backend *all = nullptr, *warnings = nullptr;
+    doca_log_backend_create_with_file_sdk(stdout, &all);
+    doca_log_backend_create_with_file_sdk(stderr, &warnings);
+    doca_log_backend_set_sdk_level(all, DOCA_LOG_LEVEL_DEBUG);
+    setenv("WEFTIO_DOCA_DEVICES", "0000:b5:00.0=null", 1);
+    doca_devinfo** list = nullptr;
+    std::uint32_t count = 0;
+    doca_dev* device = nullptr;
+    doca_eth_txq* queue = nullptr;
+    ASSERT_EQ(doca_devinfo_create_list(&list, &count), DOCA_SUCCESS);
+    ASSERT_EQ(doca_dev_open(list[0], &device), DOCA_SUCCESS);
+    EXPECT_EQ(doca_eth_txq_create(device, 64, &queue), DOCA_SUCCESS);
+}
+
+TEST(DocaLog, WritesWeftiosOwnLinesAtTheirLevels)
+{
+    const ended_child ended = in_child([] {
+        for (const char* name : {"GTEST_OUTPUT", "GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
+            unsetenv(name);
+        execl("/proc/self/exe", "doca_test", "--gtest_also_run_disabled_tests", "--gtest_filter=*DISABLED_OpensAPort",
+              nullptr);
+        return 1;
+    });
+    EXPECT_EQ(ended.status, 0);
+    EXPECT_THAT(ended.out, ContainsRegex(std::string(start_of_line) + R"(\[INF\]\[libweftio\]\[-\] )"));
+    EXPECT_THAT(ended.err, Not(HasSubstr("[INF]")));
 }
 
 TEST(DocaLog, RefusesBadInput)
