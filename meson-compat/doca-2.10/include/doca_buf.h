@@ -8,8 +8,8 @@ extern "C" {
 #endif
 
 /**
- * Bytes of an mmap, from an inventory (doca_buf_inventory.h). Its data are the first bytes; what tasks write goes behind
- * them, and then belongs to them.
+ * Bytes of an mmap, from an inventory (doca_buf_inventory.h). Its data are the first bytes; what tasks write goes
+ * behind them, and then belongs to them.
  */
 struct doca_buf;
 

@@ -30,8 +30,8 @@ doca_error_t doca_ctx_start(struct doca_ctx *ctx);
 /**
  * Stops a context. Kernels must not use it any more.
  *
- * @return DOCA_ERROR_BAD_STATE it is not started; DOCA_ERROR_IN_PROGRESS tasks are in progress: doca_pe_progress() moves
- *         the context to DOCA_CTX_STATE_IDLE when they have ended
+ * @return DOCA_ERROR_BAD_STATE it is not started; DOCA_ERROR_IN_PROGRESS tasks are in progress: doca_pe_progress()
+ *         moves the context to DOCA_CTX_STATE_IDLE when they have ended
  */
 doca_error_t doca_ctx_stop(struct doca_ctx *ctx);
 doca_error_t doca_ctx_get_state(const struct doca_ctx *ctx, enum doca_ctx_states *state);

@@ -1,4 +1,5 @@
-// Copies by tasks of the CPU and by kernels: bytes arrive, wrong ranges are refused, stops wait for what is in progress.
+// Copies by tasks of the CPU and by kernels: bytes arrive, wrong ranges are refused, stops wait for what is in
+// progress.
 #include <algorithm>
 #include <chrono>
 #include <string>
