@@ -11,7 +11,6 @@ using namespace weftio::doca;
 
 /// The array that a program holds as a list.
 struct device_list {
-    static constexpr const char* noun = "list of devices";
     std::vector<doca_devinfo*> entries;
 };
 
@@ -51,7 +50,7 @@ std::shared_ptr<opened_device> doca_devinfo::open()
     if (!opened) {
         start_eal(whole_pci_address(spec).empty());
         auto dpdk = std::make_unique<program_port>();
-        opened = std::make_shared<opened_device>(std::move(dpdk), weftio::port::open(spec));
+        opened = std::make_shared<opened_device>(opened_device{std::move(dpdk), weftio::port::open(spec)});
         opened->dpdk->attach(opened->port);
         opened_ = opened;
     }

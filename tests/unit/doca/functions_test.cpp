@@ -15,9 +15,12 @@
 #include <gtest/gtest.h>
 
 #include "doca_argp.h"
+#include "doca_buf.h"
 #include "doca_buf_array.h"
+#include "doca_buf_inventory.h"
 #include "doca_ctx.h"
 #include "doca_dev.h"
+#include "doca_dma.h"
 #include "doca_dpdk.h"
 #include "doca_eth_rxq.h"
 #include "doca_eth_txq.h"
@@ -28,9 +31,6 @@
 #include "doca_mmap.h"
 #include "doca_pe.h"
 #if __has_include("doca_rdma.h")
-#include "doca_buf.h"
-#include "doca_buf_inventory.h"
-#include "doca_dma.h"
 #include "doca_rdma.h"
 #endif
 #include "source_folder.hpp"
