@@ -29,7 +29,11 @@ class rdma_device;
 /// - The region needs access::bind, and access::local_write if the window lets a peer write or execute atomics. Its
 ///   remote rights do not matter. It must not be zero-based, and must be registered with the port of the window.
 /// - rdma_queue::reset() and the state RESET leave windows of type 2 bound: the next peer of the queue pair may use
-///   them. Invalidate them before. A queue pair that is destroyed leaves them dead.
+///   them. Invalidate them before.
+/// - Type 2 is type 2B of the InfiniBand specification: a queue pair that is destroyed leaves its windows dead, and who
+///   accesses one must be of its domain. Windows that are bound by queue pairs of an rdma_device with
+///   rdma_device_options::windows_of_type_2a are of type 2A: the queue pair cannot be destroyed as long as they are
+///   bound (rdma_queue::close()), and its number alone says who may access and invalidate them.
 /// - Windows may overlap. A region with bound windows cannot be changed or closed (memory_region).
 /// - A window has a remote key only: an entry that names local memory by it is refused.
 /// - What breaks a rule fails with refusal numbers 58 and up (weftio/refusal.hpp). A bind or an invalidation then

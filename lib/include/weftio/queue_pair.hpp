@@ -90,7 +90,9 @@ struct queue_pair_attributes {
 /// indices start at 0 again. Read them before modify() to RESET, or discard them, as libmlx5 does.
 ///
 /// - Ownership: move-only; keeps its rdma_device and its completion queues alive at the NIC, and its memory as
-///   memory_place says. The destructor flushes nothing and notifies nobody: completions that are due are lost.
+///   memory_place says. The destructor flushes nothing and notifies nobody: completions that are due are lost. If
+///   windows of type 2A are bound by the queue pair, it keeps its number in RESET until they have been destroyed, and
+///   the log tells how many there are.
 /// - Threads: create, move, modify and destroy from one thread at a time; the rest from any.
 class queue_pair {
  public:
@@ -164,6 +166,7 @@ class queue_pair {
     /// blocks for up to one iteration of the engine.
     rdma_dump dump() const;
     void write_trace(const std::string& path) const; ///< as rdma_queue::write_trace()
+    void close();                                    ///< as rdma_queue::close()
 
  private:
     friend detail::internals;

@@ -54,6 +54,10 @@ struct rdma_device_options {
     /// beyond its region is refused, peers may execute atomics in a window that gives the right. false: as a ConnectX:
     /// such a bind is accepted, and accesses beyond the region, and all atomics, are refused.
     bool strict_windows = true;
+    /// How windows of type 2 that queue pairs of the device bind are treated (InfiniBand specification, 10.6.7.2). true:
+    /// type 2A: such a queue pair cannot be destroyed as long as they are bound: see rdma_queue::close(). false: type
+    /// 2B: it can, which leaves them dead.
+    bool windows_of_type_2a = false;
     /// Keeps the last packets of the port's queue pairs for rdma_queue::write_trace(). Each packet then costs a clock
     /// read and a copy of 96 bytes, and queue pairs of the same port exchange packets (see
     /// port_options::rdma_by_packet). The environment variable WEFTIO_RDMA_TRACE=FOLDER, read when the port is opened,
@@ -244,7 +248,8 @@ class rdma_receives {
 ///
 /// - Ownership: move-only; keeps its port and its device alive. The destructor flushes entries that have not been
 ///   executed, and blocks for up to one iteration of the engine. The peer is not notified: its requests fail after its
-///   retries.
+///   retries. If windows of type 2A are bound by the queue pair, the destructor stops it, keeps it and its memory until
+///   they have been destroyed, and logs how many there are.
 /// - Threads: create, move, connect, reset and destroy from one thread at a time. connect() is also allowed while a
 ///   kernel holds the handles.
 class rdma_queue {
@@ -315,6 +320,11 @@ class rdma_queue {
     /// iteration of the engine.
     /// @throws weftio::error errc::out_of_memory
     void reset();
+    /// Destroys the queue pair now, unless windows of type 2A are bound by it (rdma_device_options::windows_of_type_2a).
+    /// Afterwards the object is as one that was moved from.
+    /// @throws weftio::error errc::in_use such windows are bound; the text says how many. Invalidate or destroy them
+    ///         first. On error the queue pair is unchanged.
+    void close();
 
  private:
     friend class rdma_connections;

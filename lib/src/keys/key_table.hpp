@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -59,11 +60,16 @@ struct held_key {
 
 /// A queue pair, as windows know it.
 struct window_user {
+    /// In the number of a queue pair whose windows of type 2 are of type 2A.
+    static constexpr std::uint64_t type_2a = std::uint64_t{1} << 63;
+
     std::uint64_t number = 0; ///< of no other queue pair of the process, past or future; 0: none
     protection_domain domain{};
 
     /// @param queue  the number by which peers know the queue pair: the lower 24 bits of what is returned
-    static std::uint64_t next_number(std::uint32_t queue = 0) noexcept;
+    /// @param is_2a  its windows of type 2 are of type 2A
+    static std::uint64_t next_number(std::uint32_t queue = 0, bool is_2a = false) noexcept;
+    bool is_2a() const noexcept { return (number & type_2a) != 0; }
 };
 
 /// An access by a key that key_table::mark_stale() was called for. Key, domain, rights and range permit it.
@@ -175,8 +181,15 @@ class key_table {
     /// @pre withdraw_window(); no NIC uses an address that it has found by the key
     void release_window(std::uint32_t key) noexcept;
     window_view window(std::uint32_t key) const noexcept;
+    /// From now on, each window of type 2A of this queue pair that others free than itself and its peer lowers `count`.
+    /// nullptr: no longer.
+    void count_for(std::uint64_t user, std::atomic<std::uint32_t>* count);
     /// Windows that are bound to the region. @pre the key is that of a region
     std::uint32_t windows_of(std::uint32_t region) const noexcept;
+    /// Counts one window more or less, as bind() and invalidate() do: a NIC with windows of its own calls them.
+    /// @return hold(): whether one may be bound to it
+    bool hold(std::uint32_t region) noexcept;
+    void let_go(std::uint32_t region) noexcept;
     /// If no window is bound to the region, refuses binds until open_to_windows(). @return windows_of()
     std::uint32_t close_to_windows(std::uint32_t region) noexcept;
     void open_to_windows(std::uint32_t region) noexcept;
@@ -282,9 +295,9 @@ class key_table {
     slot* window_at(std::uint32_t key, unsigned nic) const noexcept;
     refusal bind_at(slot& window, const window_bind& what, const window_user& by, unsigned nic) noexcept;
     protection_domain domain_of(const slot& region, protection_domain read) const noexcept;
-    bool hold(std::uint32_t region) noexcept;
-    void let_go(std::uint32_t region) noexcept;
-    void free(slot& window) noexcept;
+    std::uint64_t free(slot& window) noexcept;
+    void count_freed(std::uint64_t user) noexcept;
+    static bool may_use_domain(const slot& window, const window_user& by) noexcept;
 
     /// Indices that are free, oldest first, so that a variant repeats as late as possible.
     struct free_list {
@@ -306,7 +319,8 @@ class key_table {
     std::uint32_t next_ = first_index;
     std::uint32_t in_use_ = 0;
     free_list free_regions_, free_windows_;
-    std::uint64_t nics_ = 0; ///< numbers of NICs that are taken, one bit for each
+    std::map<std::uint64_t, std::atomic<std::uint32_t>*> counts_; ///< of windows, by queue pair: see count_for()
+    std::uint64_t nics_ = 0;                                      ///< numbers of NICs that are taken, one bit for each
 };
 
 inline void key_table::slot::load(key_entry& out) const noexcept

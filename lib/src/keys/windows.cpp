@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "keys/held_windows.hpp"
 #include "keys/key_table.hpp"
 #include "keys/resolve.hpp"
 #include "weftio/device/platform.h"
@@ -36,10 +37,11 @@ key_entry part_of(const key_entry& region, const window_bind& what) noexcept
 
 } // namespace
 
-std::uint64_t window_user::next_number(std::uint32_t queue) noexcept
+std::uint64_t window_user::next_number(std::uint32_t queue, bool is_2a) noexcept
 {
     static std::atomic<std::uint64_t> given{0};
-    return (given.fetch_add(1, std::memory_order_relaxed) + 1) << 24 | (queue & 0xffffff);
+    const std::uint64_t number = (given.fetch_add(1, std::memory_order_relaxed) + 1) << 24 | (queue & 0xffffff);
+    return is_2a ? number | type_2a : number & ~type_2a;
 }
 
 refusal resolve_stale(const nic_keys& keys, const named& what, const key_view& region, located& out) noexcept
@@ -87,6 +89,16 @@ refusal key_table::judge(stale_access of) const noexcept
 protection_domain key_table::domain_of(const slot& region, protection_domain read) const noexcept
 {
     return read == stale_ ? region.window_domain.load(std::memory_order_relaxed) : read;
+}
+
+held_windows::held_windows(key_table& table, std::uint64_t user) : table_(table), user_(user)
+{
+    table_.count_for(user_, &count_);
+}
+
+held_windows::~held_windows()
+{
+    table_.count_for(user_, nullptr);
 }
 
 std::uint32_t key_table::add_window(window_type type, protection_domain domain, unsigned nic)
@@ -176,7 +188,6 @@ refusal key_table::bind_at(slot& window, const window_bind& what, const window_u
     return refusal::none;
 }
 
-/// Counts one window more of a region. @return false: no window may be bound to it
 bool key_table::hold(std::uint32_t region) noexcept
 {
     slot* const at = place(region);
@@ -196,14 +207,42 @@ void key_table::let_go(std::uint32_t region) noexcept
     existing(region).windows_or_region.fetch_sub(1, std::memory_order_release);
 }
 
+/// @return the queue pair that had bound it; 0: it was free, or of type 1
 /// @pre begin_change()
-void key_table::free(slot& window) noexcept
+std::uint64_t key_table::free(slot& window) noexcept
 {
     if (window.key.load(std::memory_order_relaxed) == none_)
-        return;
+        return 0;
     window.key.store(none_, std::memory_order_release);
-    window.user_or_next.store(0, std::memory_order_release);
+    const std::uint64_t user = window.user_or_next.exchange(0, std::memory_order_release);
     let_go(window.windows_or_region.exchange(none_, std::memory_order_release));
+    return user;
+}
+
+/// A window that the host has freed: the queue pair does not know it.
+void key_table::count_freed(std::uint64_t user) noexcept
+{
+    if ((user & window_user::type_2a) == 0)
+        return;
+    const std::scoped_lock one_at_a_time(changing_);
+    if (const auto found = counts_.find(user); found != counts_.end())
+        found->second->fetch_sub(1, std::memory_order_relaxed);
+}
+
+void key_table::count_for(std::uint64_t user, std::atomic<std::uint32_t>* count)
+{
+    const std::scoped_lock one_at_a_time(changing_);
+    if (count != nullptr)
+        counts_[user] = count;
+    else
+        counts_.erase(user);
+}
+
+/// Whether a queue pair of this domain may use or free the window: of type 2A, its number alone decides.
+bool key_table::may_use_domain(const slot& window, const window_user& by) noexcept
+{
+    return (window.user_or_next.load(std::memory_order_acquire) & window_user::type_2a) != 0 ||
+           window.window_domain.load(std::memory_order_relaxed) == by.domain;
 }
 
 refusal key_table::may_invalidate(std::uint32_t key, const window_user& by, unsigned nic) const noexcept
@@ -213,7 +252,7 @@ refusal key_table::may_invalidate(std::uint32_t key, const window_user& by, unsi
         return refusal::not_a_window;
     if (at->what.load(std::memory_order_relaxed) != kind::type_2)
         return refusal::wrong_window_type;
-    if (at->window_domain.load(std::memory_order_relaxed) != by.domain)
+    if (!may_use_domain(*at, by))
         return refusal::window_domain;
     const std::uint32_t present = at->key.load(std::memory_order_acquire);
     if (present == none_)
@@ -254,7 +293,7 @@ refusal key_table::check_window(std::uint32_t key, unsigned nic, const window_us
                    : refusal::other_domain;
     if (by.number == 0)
         return refusal::window_as_lkey;
-    if (at.window_domain.load(std::memory_order_relaxed) != by.domain)
+    if (!may_use_domain(at, by))
         return refusal::other_domain;
     if (what == kind::type_2 && at.user_or_next.load(std::memory_order_acquire) != by.number)
         return refusal::window_of_other_queue;
@@ -270,9 +309,10 @@ void key_table::withdraw_window(std::uint32_t key) noexcept
 {
     slot& gone = existing(key);
     gone.begin_change();
-    free(gone);
+    const std::uint64_t user = free(gone);
     gone.window_domain.store(protection_domain::make(), std::memory_order_release); // no queue has it
     gone.end_change();
+    count_freed(user);
 }
 
 void key_table::release_window(std::uint32_t key) noexcept
@@ -338,13 +378,15 @@ std::uint32_t key_table::free_windows_of(std::uint32_t region) noexcept
     std::uint32_t freed = 0;
     while (close_to_windows(region) != 0)
         for_each_window([&](slot& window) {
+            std::uint64_t user = 0;
             window.begin_change();
             if (window.key.load(std::memory_order_relaxed) != none_ &&
                 window.windows_or_region.load(std::memory_order_relaxed) == region) {
-                free(window);
+                user = free(window);
                 ++freed;
             }
             window.end_change();
+            count_freed(user);
         });
     return freed;
 }

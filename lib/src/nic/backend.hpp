@@ -50,6 +50,9 @@ class region {
     virtual std::uint32_t key() const noexcept = 0;
     /// From now on, the NIC refuses the key and uses no address that it has found by the key.
     virtual void revoke() noexcept = 0;
+    /// Of a NIC with windows of its own, which key_table::hold() counts: frees those that are bound to the region, and
+    /// binds none to it until renew(). @return how many there were
+    virtual std::uint32_t free_windows() noexcept { return 0; }
     /// From now on, entries name the memory by the key of `now`, and key() returns that.
     /// @pre revoke(), or it was registered without a key; the same block
     virtual void renew(const region_request& now) noexcept = 0;

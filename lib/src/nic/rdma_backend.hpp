@@ -51,7 +51,7 @@ struct rdma_receive_ring {
 struct rdma_rings {
     send_ring send;
     rdma_receive_ring receive;
-    bool strict_windows = true; ///< see rdma_device_options
+    window_options windows{};
 };
 
 inline constexpr std::uint16_t no_vlan = 0xffff;
@@ -129,6 +129,8 @@ class rdma_queue : public send_queue {
     /// @throws weftio::error errc::not_supported the NIC cannot do this; errc::in_use another queue pair has them
     virtual void take_management();
     virtual rdma_counters counters() const = 0;
+    /// Windows of type 2A that it has bound. As long as there are any, it must not be closed.
+    virtual std::uint32_t windows() const { return 0; }
     /// Describes what the queue pair waits for. The default reports number and state only.
     virtual rdma_dump dump() const
     {

@@ -12,6 +12,12 @@
 
 namespace weftio::nic {
 
+/// How the queue pairs of a device bind memory windows: see rdma_device_options.
+struct window_options {
+    bool strict = true;
+    bool type_2a = false;
+};
+
 class completion_queue;
 
 /// Bytes of a block from `offset` on. The block lives as long as a NIC has the ring.

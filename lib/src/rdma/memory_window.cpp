@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "rdma/kept_pairs.hpp"
 #include "rdma/rdma_device.hpp"
 #include "weftio/error.hpp"
 
@@ -11,6 +12,13 @@ namespace weftio {
 
 struct memory_window::state {
     explicit state(std::unique_ptr<nic::window> made) : window(std::move(made)) {}
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state()
+    {
+        window.reset();
+        rdma::end_kept_pairs(); // it may have been the last one that kept a queue pair
+    }
 
     std::unique_ptr<nic::window> window; ///< keeps the port alive
 };

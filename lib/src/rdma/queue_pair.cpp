@@ -9,6 +9,7 @@
 #include "nic/rdma_backend.hpp"
 #include "queues/placed.hpp"
 #include "queues/reported_queue.hpp"
+#include "rdma/kept_pairs.hpp"
 #include "rdma/pair_attributes.hpp"
 #include "rdma/trace_file.hpp"
 #include "weftio/error.hpp"
@@ -44,14 +45,14 @@ nic::doorbell_memory doorbell_of(const device& device, const queue_pair_options&
 }
 
 nic::rdma_rings rings_of(const device& device, const queue_pair_options& options, const completion_queue& sends,
-                         const completion_queue& receives, bool strict_windows)
+                         const completion_queue& receives, nic::window_options windows)
 {
     constexpr std::size_t segment_bytes = WEFTIO_WQE_SEGMENT_BYTES, word = sizeof(std::uint32_t);
     const std::size_t receive_bytes =
         options.shared ? 0 : std::size_t{options.receive_entries} * options.receive_stride;
     const nic::ring_memory record = queues::placed({"queue_pair", "record", 2 * word, word}, options.record, device);
     nic::rdma_rings made;
-    made.strict_windows = strict_windows;
+    made.windows = windows;
     made.send = {.entries = queues::placed({"queue_pair", "send_ring",
                                             std::size_t{options.send_blocks} * WEFTIO_WQE_BLOCK_BYTES, segment_bytes},
                                            options.send_ring, device),
@@ -81,8 +82,8 @@ struct queue_pair::members final : queues::reported_queue {
     members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const completion_queue& sends,
             const completion_queue& receives, const queue_pair_options& wanted)
         : at(std::move(port)), where(kernels), options(wanted),
-          rings(rings_of(kernels, wanted, sends, receives, at->strict_windows)),
-          attributes("queue_pair", *at, wanted.service), queue(at->nic->make_rdma_queue(rings, wanted.service))
+          rings(rings_of(kernels, wanted, sends, receives, at->windows)), attributes("queue_pair", *at, wanted.service),
+          queue(at->nic->make_rdma_queue(rings, wanted.service))
     {
         try {
             if (wanted.management)
@@ -125,8 +126,10 @@ queue_pair& queue_pair::operator=(queue_pair&& other) noexcept
 }
 queue_pair::~queue_pair()
 {
-    if (state_ && state_->may_end())
-        state_->leave(); // an attached progress_engine keeps the rest alive
+    if (!state_ || !state_->may_end())
+        return;
+    state_->leave(); // an attached progress_engine keeps the rest alive
+    rdma::keep_while_bound("queue_pair", *state_->queue, state_);
 }
 
 std::uint32_t queue_pair::number() const noexcept
@@ -203,6 +206,13 @@ void queue_pair::write_trace(const std::string& path) const
 rdma_counters queue_pair::counters() const
 {
     return state_->queue->counters();
+}
+
+void queue_pair::close()
+{
+    if (state_->may_end())
+        rdma::require_no_windows("queue_pair", *state_->queue);
+    const queue_pair gone(std::move(*this));
 }
 
 std::shared_ptr<queues::reported_queue> detail::internals::reports(const queue_pair& queue) noexcept

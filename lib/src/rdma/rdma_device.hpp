@@ -46,10 +46,11 @@ struct local_addresses {
 struct rdma_device::state : rdma::local_addresses {
     state(std::shared_ptr<nic::backend> of, const std::vector<nic::rdma_own_address>& addresses,
           const rdma_device_options& options)
-        : local_addresses(std::move(of), addresses, options.repeated_gids), strict_windows(options.strict_windows)
+        : local_addresses(std::move(of), addresses, options.repeated_gids), windows{options.strict_windows,
+                                                                                    options.windows_of_type_2a}
     {}
 
-    const bool strict_windows; ///< see rdma_device_options
+    const nic::window_options windows;
 };
 
 } // namespace weftio

@@ -6,6 +6,7 @@
 
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
+#include "rdma/kept_pairs.hpp"
 #include "rdma/trace_file.hpp"
 #include "weftio/error.hpp"
 
@@ -51,10 +52,10 @@ rdma::pair_attributes attributes_of(const rdma::local_addresses& at, const rdma_
 
 } // namespace
 
-rdma::pair_life::pair_life(const device& device, const rdma_queue_options& options, bool strict_windows,
+rdma::pair_life::pair_life(const device& device, const rdma_queue_options& options, nic::window_options windows,
                            connection_place place)
     : sends(device, {.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_RDMA}, place.control),
-      strict_windows_(strict_windows), place_(std::move(place))
+      windows_(windows), place_(std::move(place))
 {
     if (!place_.receives)
         own_.emplace(device, options.receive_entries, options.receive_segments, sends.completion());
@@ -64,7 +65,7 @@ nic::rdma_rings rdma::pair_life::begin()
 {
     return {.send = sends.begin(),
             .receive = own_ ? own_->begin() : place_.receives->of_connection(place_.index),
-            .strict_windows = strict_windows_};
+            .windows = windows_};
 }
 
 void rdma::pair_life::belong_to(const std::shared_ptr<nic::rdma_queue>& queue, std::uint32_t ring_number)
@@ -100,7 +101,7 @@ rdma_queue::members::members(std::shared_ptr<const rdma_device::state> port, con
 
 std::shared_ptr<rdma::pair_life> rdma_queue::members::make_life() const
 {
-    return core::make_shared_here<rdma::pair_life>(where, options, at->strict_windows, place);
+    return core::make_shared_here<rdma::pair_life>(where, options, at->windows, place);
 }
 
 rdma_queue::rdma_queue(const rdma_device& at, const device& device, rdma_queue_options options)
@@ -121,8 +122,10 @@ rdma_queue& rdma_queue::operator=(rdma_queue&& other) noexcept
 
 rdma_queue::~rdma_queue()
 {
-    if (state_ && state_->may_end())
-        state_->queue->stop_sending(); // an attached progress_engine keeps the rest alive
+    if (!state_ || !state_->may_end())
+        return;
+    state_->queue->stop_sending(); // an attached progress_engine keeps the rest alive
+    rdma::keep_while_bound("rdma_queue", *state_->queue, state_);
 }
 
 weftio_dev_rdma* rdma_queue::handle() const noexcept
@@ -205,6 +208,13 @@ void rdma_queue::reset()
     state_->own = own;
     if (state_->options.service == rdma_service::datagram)
         state_->attributes.begin_datagrams(*state_->queue);
+}
+
+void rdma_queue::close()
+{
+    if (state_->may_end())
+        rdma::require_no_windows("rdma_queue", *state_->queue);
+    const rdma_queue gone(std::move(*this));
 }
 
 std::shared_ptr<rdma::connectable> rdma::connectable_of(const rdma_queue& queue) noexcept

@@ -27,7 +27,8 @@ struct connection_place {
 /// The rings of a queue pair from creation or reset to the next reset. A shared receive ring stays.
 class pair_life {
  public:
-    pair_life(const device& device, const rdma_queue_options& options, bool strict_windows, connection_place place);
+    pair_life(const device& device, const rdma_queue_options& options, nic::window_options windows,
+              connection_place place);
 
     nic::rdma_rings begin();
     void belong_to(const std::shared_ptr<nic::rdma_queue>& queue, std::uint32_t ring_number);
@@ -38,7 +39,7 @@ class pair_life {
     queues::send_life sends;
 
  private:
-    const bool strict_windows_;
+    const nic::window_options windows_;
     const connection_place place_;
     std::optional<receive_life> own_;
 };

@@ -170,7 +170,10 @@ void named_region::revoke() noexcept
 {
     if (at_.process_key == 0 || withdrawn_ || !maker_.may_end())
         return;
-    if (const std::uint32_t freed = keys().free_windows_of(at_.process_key); freed != 0)
+    std::uint32_t freed = 0;
+    for (const auto& each : nics_)
+        freed += each.region->free_windows();
+    if (freed += keys().free_windows_of(at_.process_key); freed != 0)
         core::log(log_level::warning,
                   fmt::format("memory_region: {} memory window{} still bound to a region when it ended", freed,
                               freed == 1 ? " was" : "s were"));

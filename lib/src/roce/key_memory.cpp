@@ -74,7 +74,8 @@ refusal key_memory::may_invalidate(std::uint32_t key)
 
 void key_memory::invalidate(std::uint32_t key)
 {
-    nic_.invalidate(key, for_);
+    if (nic_.invalidate(key, for_) == refusal::none && held_ != nullptr)
+        held_->remove();
 }
 
 } // namespace weftio::roce

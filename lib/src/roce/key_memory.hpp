@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "keys/held_windows.hpp"
 #include "keys/resolve.hpp"
 #include "roce/remote_memory.hpp"
 
@@ -12,8 +13,12 @@ namespace weftio::roce {
 /// out_of_reach; it needs a staging buffer elsewhere. A peer can invalidate the keys of windows of type 2 only.
 class key_memory final : public remote_memory {
  public:
-    /// @param nic  its keys; must outlive this
-    key_memory(const keys::nic_keys& nic, const keys::window_user& queue_pair) noexcept : nic_(nic), for_(queue_pair) {}
+    /// @param nic   its keys; must outlive this
+    /// @param held  counts the windows of type 2A of the queue pair; nullptr: it has none
+    key_memory(const keys::nic_keys& nic, const keys::window_user& queue_pair,
+               keys::held_windows* held = nullptr) noexcept
+        : nic_(nic), for_(queue_pair), held_(held)
+    {}
 
     refusal check(const remote_range& range, access needed) override;
     refusal write(const remote_range& range, std::span<const std::uint8_t> bytes) override;
@@ -27,6 +32,7 @@ class key_memory final : public remote_memory {
 
     const keys::nic_keys& nic_;
     const keys::window_user for_;
+    keys::held_windows* const held_;
 };
 
 } // namespace weftio::roce

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "keys/held_windows.hpp"
 #include "keys/key_table.hpp"
 #include "keys/resolve.hpp"
 
@@ -223,6 +224,56 @@ TEST_F(KeyWindows, OfType2AreFreedByTheQueueThatHasBoundThem)
     EXPECT_EQ(keys.invalidate(key, us), refusal::window_free);
     EXPECT_EQ(table.window(key).user, 0u);
     EXPECT_EQ(keys.bind(bind_of(key - 1), us), refusal::none) << "with any variant";
+}
+
+TEST_F(KeyWindows, OfType2ABelongToANumberAlone)
+{
+    const window_user two_a{.number = window_user::next_number(0, true)};
+    const window_user elsewhere{.number = two_a.number, .domain = strangers.domain};
+    const std::uint32_t key = bound(window_type::type_2, two_a);
+    EXPECT_EQ(use(key, two_a), refusal::none);
+    EXPECT_EQ(use(key, elsewhere), refusal::none) << "the domain is not asked for";
+    for (const window_user& other : {us, others, strangers})
+        EXPECT_EQ(use(key, other), refusal::window_of_other_queue);
+    EXPECT_EQ(use(key, entries, access::none), refusal::window_as_lkey);
+    EXPECT_EQ(keys.invalidate(key, strangers), refusal::window_of_other_queue);
+    EXPECT_EQ(keys.invalidate(key ^ 1, elsewhere), refusal::wrong_window_key);
+    EXPECT_EQ(keys.bind(bind_of(key), two_a), refusal::window_not_free);
+    EXPECT_EQ(keys.invalidate(key, elsewhere), refusal::none);
+    EXPECT_EQ(keys.bind(bind_of(key), elsewhere), refusal::window_domain) << "of a bind it is";
+    EXPECT_EQ(use(bound(window_type::type_1, two_a), elsewhere), refusal::other_domain) << "type 1 is as it was";
+    const window_user two_b{.number = us.number, .domain = strangers.domain};
+    const std::uint32_t of_2b = bound(window_type::type_2, us);
+    EXPECT_EQ(use(of_2b, two_b), refusal::other_domain);
+    EXPECT_EQ(keys.invalidate(of_2b, two_b), refusal::window_domain);
+}
+
+TEST_F(KeyWindows, OfType2ATellTheirQueuePairThatTheHostHasFreedThem)
+{
+    const window_user two_a{.number = window_user::next_number(0, true)};
+    const std::uint32_t of_2b = bound(window_type::type_2, us), of_1 = bound(window_type::type_1, two_a);
+    std::vector<std::uint32_t> windows;
+    {
+        held_windows held(table, two_a.number);
+        for (int each = 0; each != 3; ++each, held.add())
+            windows.push_back(bound(window_type::type_2, two_a));
+        for (const std::uint32_t gone : {of_2b, of_1, make(window_type::type_2)}) {
+            table.withdraw_window(gone);
+            EXPECT_EQ(held.count(), 3u) << "this one does not count";
+        }
+        table.withdraw_window(windows[0]);
+        EXPECT_EQ(held.count(), 2u);
+        table.withdraw_window(windows[0]);
+        EXPECT_EQ(held.count(), 2u) << "once";
+        EXPECT_EQ(keys.invalidate(windows[1], two_a), refusal::none);
+        EXPECT_EQ(held.count(), 2u) << "the queue pair counts what it does itself";
+        held.remove();
+        EXPECT_EQ(table.free_windows_of(region), 1u);
+        EXPECT_EQ(held.count(), 0u);
+        table.open_to_windows(region);
+        windows.push_back(bound(window_type::type_2, two_a));
+    }
+    table.withdraw_window(windows.back()); // nobody counts any more
 }
 
 TEST_F(KeyWindows, HoldTheirRegion)

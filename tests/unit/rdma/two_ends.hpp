@@ -36,9 +36,9 @@ class fake_pair {
 
     explicit fake_pair(const port& port, std::uint32_t depth = 64, std::uint32_t receive_depth = 64,
                        protection_domain domain = {}, rdma_service service = rdma_service::reliable,
-                       bool strict_windows = true)
+                       nic::window_options windows = {})
         : send_words_(depth * 16), receive_words_(receive_depth * receive_segments * 4), received_(receive_depth),
-          depth_(depth), domain_(domain), strict_windows_(strict_windows)
+          depth_(depth), domain_(domain), windows_(windows)
     {
         freshen();
         queue_ = software_nic(port).make_rdma_queue(rings(), service);
@@ -152,7 +152,7 @@ class fake_pair {
                          .segments = receive_segments,
                          .dbrec = ring_at(&receive_record_),
                          .completions = ring_at(received_.data(), received_.size())};
-        rings.strict_windows = strict_windows_;
+        rings.windows = windows_;
         return rings;
     }
 
@@ -160,7 +160,7 @@ class fake_pair {
     std::vector<weftio_cqe> received_;
     std::uint32_t depth_;
     protection_domain domain_;
-    bool strict_windows_;
+    nic::window_options windows_;
     alignas(64) weftio_cqe completion_{};
     std::uint32_t send_record_ = 0, receive_record_ = 0;
     std::uint32_t next_ = 0, receives_posted_ = 0, receives_read_ = 0;

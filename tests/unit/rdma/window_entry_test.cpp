@@ -102,6 +102,25 @@ TEST_F(RdmaWindowEntry, IsRefusedInAnyOtherForm)
     }
 }
 
+/// Those of 2^31 bytes and less are judged by their region. Its pointer segment has 32 bits for a length, the key
+/// segment 64.
+TEST_F(RdmaWindowEntry, OfMoreThan2GiBIsRefusedWhateverItsRegion)
+{
+    constexpr std::uint64_t most = std::uint64_t{1} << 31;
+    for (const window_type type : {window_type::type_1, window_type::type_2}) {
+        window_entry what = whole(type);
+        for (const std::uint64_t bytes : {std::uint64_t{1} << 20, most - 1, most}) {
+            what.bytes = bytes;
+            expect_refused(refusal::window_outside_region, type, bind_segments(what), "a length that a bind may have");
+        }
+        for (const std::uint64_t bytes :
+             {most + 1, 2 * most - 1, 2 * most, 2 * most + 64, (most << 20) + 64, ~most, ~std::uint64_t{0}}) {
+            what.bytes = bytes;
+            expect_refused(refusal::wrong_umr_field, type, bind_segments(what), "a length of more than 2^31");
+        }
+    }
+}
+
 TEST_F(RdmaWindowEntry, GivesNoRightThatItsMaskLacks)
 {
     std::vector<segment> body = bind_segments(whole(window_type::type_2));

@@ -35,8 +35,9 @@ void window_world::make_pairs(unsigned number)
     couple& at = couples_[number];
     const protection_domain domain = domains_[at.lender_as.domain];
     for (const bool lends : {number % 2 != 0, number % 2 == 0})
-        (lends ? at.lender : at.accessor) = std::make_unique<fake_pair>(lends ? lends_at() : ends_.at(0), 64, 64,
-                                                                        domain, rdma_service::reliable, at.strict);
+        (lends ? at.lender : at.accessor) =
+            std::make_unique<fake_pair>(lends ? lends_at() : ends_.at(0), 64, 64, domain, rdma_service::reliable,
+                                        nic::window_options{.strict = at.strict});
     at.lender_as.queue = ++made_pairs_;
     connect(at);
 }

@@ -67,7 +67,7 @@ pair_rings soft_rdma_queue::cpu_rings(const rdma_rings& rings) const
                         .depth = receive.depth,
                         .segments = receive.segments,
                         .shared = cpu_shared(receive.shared)},
-            .strict_windows = rings.strict_windows};
+            .windows = rings.windows};
 }
 
 void soft_rdma_queue::restart(const rdma_rings& rings)
@@ -126,6 +126,13 @@ rdma_counters soft_rdma_queue::counters() const
     rdma_counters counters;
     between_turns([&] { counters = queue_->counters(); });
     return counters;
+}
+
+std::uint32_t soft_rdma_queue::windows() const
+{
+    std::uint32_t held = 0;
+    between_turns([&] { held = queue_->windows(); });
+    return held;
 }
 
 rdma_dump soft_rdma_queue::dump() const

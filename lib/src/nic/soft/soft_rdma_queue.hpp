@@ -30,6 +30,7 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, an
     bool detach(const net::roce_gid& group) override;
     void take_management() override;
     rdma_counters counters() const override;
+    std::uint32_t windows() const override;
     rdma_dump dump() const override;
     std::vector<std::uint8_t> trace(const std::string& comment) const override;
 

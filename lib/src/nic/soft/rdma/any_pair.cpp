@@ -14,8 +14,10 @@ constexpr std::uint32_t record_of_nobody = 0;
 } // namespace
 
 any_pair::any_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_commons& commons)
-    : service_(service), as_{keys::window_user::next_number(rings.send.entries.queue), rings.send.domain},
-      sends_(rings.send, service, keys, as_, rings.strict_windows, commons.rounds),
+    : service_(service), as_{keys::window_user::next_number(rings.send.entries.queue, rings.windows.type_2a),
+                             rings.send.domain},
+      held_(as_.is_2a() ? std::make_unique<keys::held_windows>(keys.table(), as_.number) : nullptr),
+      sends_(rings.send, service, keys, {as_, held_.get(), rings.windows.strict}, commons.rounds),
       receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), commons_(commons)
 {}
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
+#include "keys/held_windows.hpp"
 #include "keys/key_table.hpp"
 #include "nic/rdma_backend.hpp"
 #include "nic/soft/rdma/pair_commons.hpp"
@@ -40,6 +42,8 @@ class any_pair : public turn_taker, public roce_receiver {
     virtual void restart(const pair_rings& rings) = 0;
     virtual rdma_counters counters() const noexcept = 0;
     virtual rdma_dump dump() = 0;
+    /// See nic::rdma_queue.
+    std::uint32_t windows() const noexcept { return held_ ? held_->count() : 0; }
     /// Any thread.
     bool failed() const noexcept { return sends_.failed(); }
     send_events& events() noexcept { return sends_.events(); }
@@ -66,7 +70,8 @@ class any_pair : public turn_taker, public roce_receiver {
     void dump_rings(rdma_dump& into) const;
 
     const rdma_service service_;
-    const keys::window_user as_; ///< whose windows of type 2 its peer may access
+    const keys::window_user as_;                     ///< whose windows of type 2 its peer may access
+    const std::unique_ptr<keys::held_windows> held_; ///< nullptr: its windows are of type 2B
     rdma_sends sends_;
     rdma_receives receives_;
     responder_failures failures_;

@@ -24,7 +24,7 @@ struct rdma_rx_ring {
 struct pair_rings {
     tx_ring send;
     rdma_rx_ring receive;
-    bool strict_windows = true; ///< see rdma_device_options
+    window_options windows{};
 };
 
 } // namespace weftio::nic::soft

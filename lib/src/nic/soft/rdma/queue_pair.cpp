@@ -54,7 +54,7 @@ void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t q
 }
 
 queue_pair::queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_commons& commons)
-    : any_pair(rings, service, keys, commons), memory_(keys, as_)
+    : any_pair(rings, service, keys, commons), memory_(keys, as_, held_.get())
 {
     if (sends_.completes_each())
         rest(rings);

@@ -287,7 +287,7 @@ refusal read_window_entry(const entry_ring& ring, std::uint32_t index, std::uint
     out.bind.rights = rights_of(mkey.rights, mask);
     const bool consistent = weftio_swap16(umr.memory_octowords_be) == octowords && umr.translation_offset_be == 0 &&
                             (mkey.free & WEFTIO_MKEY_FREE) == 0 && memory.address_be == mkey.start_be &&
-                            weftio_swap32(memory.byte_count_be) == out.bind.bytes &&
+                            weftio_swap32(memory.byte_count_be) == out.bind.bytes && out.bind.bytes <= most_bytes &&
                             queue_variant >> 8 == (type_2 ? ring.queue : WEFTIO_MKEY_ANY_QUEUE);
     return consistent ? refusal::none : refusal::wrong_umr_field;
 }

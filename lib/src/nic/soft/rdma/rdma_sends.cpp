@@ -67,22 +67,32 @@ refusal rdma_sends::scatter(const roce::message& of, std::uint32_t offset, std::
     return soft::scatter(data_of(of), keys_, offset, bytes, refusal::changed);
 }
 
+/// Of type 2.
+void rdma_sends::count_window(bool freed) noexcept
+{
+    if (windows_.held != nullptr)
+        freed ? windows_.held->remove() : windows_.held->add();
+}
+
 /// A NOP, a bind or an invalidation. The entry is decoded here, so that what is checked is what is done.
 refusal rdma_sends::execute(const roce::message& of)
 {
     if (of.opcode != WEFTIO_OPCODE_UMR)
         return refusal::none;
     window_entry asked;
-    asked.bind.strict = strict_windows_;
+    asked.bind.strict = windows_.strict;
     const refusal why = read_window_entry(ring_.entries, of.entry, of.segments, of.immediate_or_key, asked);
     if (why != refusal::none)
         return why;
-    if (asked.invalidates)
-        return nic_.invalidate(asked.bind.window, as_);
-    const refusal bound = nic_.bind(asked.bind, as_);
-    if (bound == refusal::none && asked.bind.type == window_type::type_1 && !rounds_.has_one_engine())
+    const refusal done =
+        asked.invalidates ? nic_.invalidate(asked.bind.window, windows_.as) : nic_.bind(asked.bind, windows_.as);
+    if (done != refusal::none)
+        return done;
+    if (asked.invalidates || asked.bind.type == window_type::type_2)
+        count_window(asked.invalidates);
+    else if (!rounds_.has_one_engine())
         round_ = rounds_.begin();
-    return bound;
+    return refusal::none;
 }
 
 /// A window of type 2 is used by this engine only; one of type 1 by all.
@@ -126,7 +136,7 @@ void rdma_sends::end(const roce::message& done, refusal result)
         return;
     }
     entry.reason = result;
-    entry.quiet = !strict_windows_ && done.opcode == WEFTIO_OPCODE_UMR; // as a ConnectX
+    entry.quiet = !windows_.strict && done.opcode == WEFTIO_OPCODE_UMR; // as a ConnectX
     if (result == refusal::flushed)
         return flushed.add(1);
     break_off();

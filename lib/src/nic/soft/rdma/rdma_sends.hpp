@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/counter.hpp"
+#include "keys/held_windows.hpp"
 #include "keys/queue_keys.hpp"
 #include "nic/soft/engine/turn_rounds.hpp"
 #include "nic/soft/rdma/rdma_entry.hpp"
@@ -18,6 +19,13 @@ namespace weftio::nic::soft {
 /// Text of a failure: the memory, if there is one, and the reason.
 std::string words_of(const send_event& failure);
 
+/// How a queue pair binds windows.
+struct window_rules {
+    keys::window_user as;               ///< who binds them
+    keys::held_windows* held = nullptr; ///< counts those of type 2A; must outlive the queue pair
+    bool strict = true;
+};
+
 /// The send entries of a queue pair. An entry begins when the requester reads it, and is done when the requester calls
 /// end(). Keys and rights are checked at each use of an entry.
 ///
@@ -26,12 +34,11 @@ class rdma_sends final : public work_ring, public roce::send_entries {
  public:
     /// @param service  with datagram, entries have a datagram segment
     /// @param keys     of the NIC; must outlive this
-    /// @param as       who binds windows
     /// @param rounds   of the port; must outlive this
-    rdma_sends(const tx_ring& ring, rdma_service service, const keys::nic_keys& keys, const keys::window_user& as,
-               bool strict_windows, turn_rounds& rounds)
-        : work_ring(ring), service_(service), nic_(keys), keys_(keys, ring.domain), as_(as),
-          strict_windows_(strict_windows), rounds_(rounds), ended_(ring.entries.depth)
+    rdma_sends(const tx_ring& ring, rdma_service service, const keys::nic_keys& keys, const window_rules& windows,
+               turn_rounds& rounds)
+        : work_ring(ring), service_(service), nic_(keys), keys_(keys, ring.domain), windows_(windows), rounds_(rounds),
+          ended_(ring.entries.depth)
     {}
 
     bool read(std::uint32_t index, roce::message& out) override;
@@ -77,12 +84,12 @@ class rdma_sends final : public work_ring, public roce::send_entries {
     data_segments data_of(const roce::message& of) const noexcept;
     named_bytes refused_memory(const roce::message& failed, refusal reason) const noexcept;
     bool more_behind(std::uint32_t index) const noexcept;
+    void count_window(bool freed) noexcept;
 
     const rdma_service service_;
     const keys::nic_keys& nic_;
     const keys::queue_keys keys_;
-    const keys::window_user as_;
-    const bool strict_windows_;
+    const window_rules windows_;
     turn_rounds& rounds_;
     std::uint64_t round_ = 0;         ///< after which other engines use no old key of a window; 0: they use none
     std::vector<std::uint8_t> ended_; ///< by slot: 1 once the requester has called end()
