@@ -177,7 +177,9 @@ class key_table {
     /// Frees a window of type 2, which takes the whole key. As bind() otherwise.
     refusal invalidate(std::uint32_t key, const window_user& by, unsigned nic) noexcept;
     /// Frees the window, whoever has bound it, and lets nobody bind it again.
-    void withdraw_window(std::uint32_t key) noexcept;
+    /// @return whether an engine may be in the midst of an access by its key: not if it was never bound, or the engine
+    /// that alone uses it has freed it
+    bool withdraw_window(std::uint32_t key) noexcept;
     /// @pre withdraw_window(); no NIC uses an address that it has found by the key
     void release_window(std::uint32_t key) noexcept;
     window_view window(std::uint32_t key) const noexcept;
@@ -245,6 +247,7 @@ class key_table {
     static constexpr std::uint32_t chunk_slots = 1024;
     static constexpr std::uint32_t none_ = 0;            ///< an index that is never handed out, so 0 is no key either
     static constexpr std::uint32_t closed_ = UINT32_MAX; ///< as a number of windows: none may be bound
+    static constexpr std::uint64_t maybe_in_use_ = 1;    ///< as a queue pair: none has this number
 
     enum class kind : std::uint8_t { region, type_1, type_2 };
     static constexpr kind kind_of(window_type type) noexcept
@@ -267,8 +270,8 @@ class key_table {
         std::atomic<std::uint64_t> base{0}, to_device{0}, bytes{0};
         std::atomic<protection_domain>
             domain{}; ///< of a window: windows_, of a stale region: stale_; no queue has them
-        /// Window of type 2: the queue pair that bound it. Stale region: its mark. Of a free index: the one that was
-        /// freed after it.
+        /// Window of type 2: the queue pair that bound it. Free window: maybe_in_use_ if others than the engine that
+        /// used it have freed it, else 0. Stale region: its mark. Of a free index: the one that was freed after it.
         std::atomic<std::uint64_t> user_or_next{0};
         std::atomic<protection_domain> window_domain{}; ///< of the window, or of a stale region
 

@@ -153,6 +153,7 @@ refusal key_table::bind_at(slot& window, const window_bind& what, const window_u
         if (what.type == window_type::type_2)
             return refusal::window_without_bytes;
         free(window);
+        window.user_or_next.store(maybe_in_use_, std::memory_order_release); // at other engines
         window.variant.store(what.variant, std::memory_order_release);
         return refusal::none;
     }
@@ -305,14 +306,18 @@ refusal key_table::check_window(std::uint32_t key, unsigned nic, const window_us
     return existing(region).domain.load(std::memory_order_acquire) == stale_ ? refusal::memory_gone : refusal::none;
 }
 
-void key_table::withdraw_window(std::uint32_t key) noexcept
+bool key_table::withdraw_window(std::uint32_t key) noexcept
 {
     slot& gone = existing(key);
     gone.begin_change();
+    const bool in_use = gone.key.load(std::memory_order_relaxed) != none_ ||
+                        gone.user_or_next.load(std::memory_order_relaxed) == maybe_in_use_;
     const std::uint64_t user = free(gone);
+    gone.user_or_next.store(0, std::memory_order_release);
     gone.window_domain.store(protection_domain::make(), std::memory_order_release); // no queue has it
     gone.end_change();
     count_freed(user);
+    return in_use;
 }
 
 void key_table::release_window(std::uint32_t key) noexcept
@@ -334,7 +339,7 @@ window_view key_table::window(std::uint32_t key) const noexcept
                                                                                                : window_type::type_2,
                                .valid = valid,
                                .region = valid ? at.windows_or_region.load(std::memory_order_acquire) : none_,
-                               .user = at.user_or_next.load(std::memory_order_acquire),
+                               .user = valid ? at.user_or_next.load(std::memory_order_acquire) : 0,
                                .domain = at.window_domain.load(std::memory_order_acquire)};
         if ((generation & 1) == 0 && at.sequence.load(std::memory_order_relaxed) == generation)
             return seen;
@@ -383,6 +388,7 @@ std::uint32_t key_table::free_windows_of(std::uint32_t region) noexcept
             if (window.key.load(std::memory_order_relaxed) != none_ &&
                 window.windows_or_region.load(std::memory_order_relaxed) == region) {
                 user = free(window);
+                window.user_or_next.store(maybe_in_use_, std::memory_order_release);
                 ++freed;
             }
             window.end_change();

@@ -314,6 +314,35 @@ TEST_F(KeyWindows, ThatAreGoneGiveTheirIndexToWindowsOnly)
     EXPECT_NE(next, windows.front()) << "the key of the window that is gone is not given again at once";
 }
 
+TEST_F(KeyWindows, SayWhetherTheirEndMustWaitForEngines)
+{
+    for (const window_type type : {window_type::type_1, window_type::type_2})
+        EXPECT_FALSE(table.withdraw_window(make(type))) << "it was never bound";
+    for (const window_type type : {window_type::type_1, window_type::type_2})
+        EXPECT_TRUE(table.withdraw_window(bound(type, us))) << "a peer may use it now";
+    const std::uint32_t two = bound(window_type::type_2, us);
+    EXPECT_EQ(keys.invalidate(two, us), refusal::none);
+    EXPECT_FALSE(table.withdraw_window(two)) << "only the engine that has freed it used it";
+    const std::uint32_t one = bound(window_type::type_1, us);
+    window_bind nothing = bind_of(one, window_type::type_1);
+    nothing.bytes = 0;
+    EXPECT_EQ(keys.bind(nothing, us), refusal::none);
+    EXPECT_TRUE(table.withdraw_window(one)) << "another engine may be in an access by its key";
+    for (const window_type type : {window_type::type_1, window_type::type_2}) {
+        const std::uint32_t lost = bound(type, us), bound_again = bound(type, us);
+        table.free_windows_of(region);
+        EXPECT_EQ(table.window(lost).user, 0u);
+        EXPECT_TRUE(table.withdraw_window(lost)) << "the host has freed it";
+        table.open_to_windows(region);
+        EXPECT_EQ(keys.bind(bind_of(bound_again, type), us), refusal::none);
+        EXPECT_EQ(table.window(bound_again).user, type == window_type::type_2 ? us.number : 0);
+        if (type == window_type::type_2) {
+            EXPECT_EQ(keys.invalidate(bound_again + 1, us), refusal::none);
+            EXPECT_FALSE(table.withdraw_window(bound_again));
+        }
+    }
+}
+
 TEST_F(KeyWindows, BelongToOneNic)
 {
     nic_keys other("other", table);

@@ -1,6 +1,7 @@
 // The engines of a port, and the map from queues to engines.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -68,6 +69,11 @@ class engines final : core::moving {
     } ///< between two turns only
     /// Who receives RoCE packets. It changes between two turns of all engines only.
     roce_directory& directory() noexcept { return directory_; }
+    /// Whether each of them sleeps: see engine::sleeps().
+    bool sleep() const noexcept
+    {
+        return std::ranges::all_of(engines_, [](const nic::soft::engine& each) { return each.sleeps(); });
+    }
     bool have_threads() const noexcept { return engines_.front().has_thread(); }
     bool stand_still() noexcept override;
     /// Inline mode: runs one turn of each engine. Returns how much they moved.

@@ -13,8 +13,11 @@ soft_window::~soft_window()
     if (!port_->may_end())
         return;
     keys::key_table& table = port_->keys().table();
-    table.withdraw_window(key_);
-    port_->forget_key(key_);
+    // Who waits for an engine waits until its thread is awake: a program may have 100,000 windows.
+    if (table.withdraw_window(key_) && !port_->engines().sleep())
+        port_->forget_key(key_);
+    else
+        port_->keys().forget(key_);
     table.release_window(key_);
 }
 

@@ -75,6 +75,13 @@ class engine {
     void note_rounds(const turn_rounds& of) noexcept { rounds_ = &of; }
     /// Whether a turn has begun since that round had begun, or none runs now. Call it in a turn of some engine.
     bool has_passed(std::uint64_t round) noexcept;
+    /// Whether the engine's thread sleeps between two turns: what the caller has withdrawn before is found by no later
+    /// turn, and no earlier one uses it. Does not wake the thread.
+    bool sleeps() const noexcept
+    {
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        return sleeps_.load(std::memory_order_acquire);
+    }
     /// Runs one turn after turns have stopped, for teardown. Returns how much the turn moved.
     /// @pre stop_turns(), or inline mode
     unsigned last_turn();
@@ -113,7 +120,7 @@ class engine {
     std::atomic<std::uint64_t> round_{0}; ///< begun when the present or last turn began
     /// Earliest time of the next change while the engine is busy, in TSC ticks; guarded by turns_.
     std::uint64_t next_change_ = 0;
-    std::atomic<bool> ending_{false};
+    std::atomic<bool> ending_{false}, sleeps_{false};
     std::thread thread_;
 };
 
