@@ -22,6 +22,7 @@ struct cable_completion {
     std::uint32_t queue = 0, user_index = 0, opcode = 0, entry_opcode = 0, index = 0, bytes = 0, immediate = 0;
     std::uint8_t syndrome = 0;
     bool solicited = false;
+    cable_window* frees = nullptr; ///< when all bytes of the message are placed
 };
 
 void write_completion(weftio_cqe& to, const cable_completion& what, std::uint32_t pass);

@@ -70,6 +70,14 @@ std::uint8_t* cable_pair::find(std::uint32_t key, std::uint64_t address, std::ui
     return static_cast<std::uint8_t*>(region.block->at.cpu) + region.offset + offset;
 }
 
+/// The bytes of a region or a window that the peer names.
+std::uint8_t* cable_pair::find_for_peer(std::uint32_t key, std::uint64_t address, std::uint64_t count,
+                                        access rights) const
+{
+    const cable_window* const window = find_cable_window(tables_, key);
+    return window ? window->find(key, address, count, rights, as_window_user()) : find(key, address, count, rights);
+}
+
 bool cable_pair::local_pieces(const entry& what, std::uint32_t segment, access rights, std::vector<piece>& out) const
 {
     for (; segment < what.segments; ++segment) {
@@ -136,6 +144,8 @@ cable_pair::result cable_pair::execute(const entry& what)
     result out;
     if (what.opcode == WEFTIO_OPCODE_NOP)
         return out;
+    if (what.opcode == WEFTIO_OPCODE_UMR)
+        return change_window(what);
     const std::optional<cable_pair*> peer = find_peer(out);
     if (!peer)
         return out;
@@ -150,6 +160,10 @@ cable_pair::result cable_pair::execute(const entry& what)
                 return {.syndrome = WEFTIO_SYNDROME_LOCAL_PROTECTION};
             return write_or_send(what, **peer, std::move(message));
         }
+        case WEFTIO_OPCODE_SEND_INVALIDATE:
+            if (!gather(what, 1, message))
+                return {.syndrome = WEFTIO_SYNDROME_LOCAL_PROTECTION};
+            return send_and_invalidate(what, **peer, message);
         case WEFTIO_OPCODE_RDMA_READ:
         case WEFTIO_OPCODE_COMPARE_SWAP:
         case WEFTIO_OPCODE_FETCH_ADD: return read_or_change(what, **peer);
@@ -191,7 +205,7 @@ cable_pair::result cable_pair::write_or_send(const entry& what, cable_pair& peer
     if (!send) {
         if (denies(peer.to_, access::remote_write))
             return {.syndrome = WEFTIO_SYNDROME_REMOTE_INVALID, .fails_peer = true};
-        std::uint8_t* const to = peer.find(what.words[6], what.number_at(4), count, access::remote_write);
+        std::uint8_t* const to = peer.find_for_peer(what.words[6], what.number_at(4), count, access::remote_write);
         if (!to && count != 0) // a WRITE of no bytes names no memory
             return {.syndrome = WEFTIO_SYNDROME_REMOTE_ACCESS, .fails_peer = true};
         if (count != 0)
@@ -212,6 +226,39 @@ cable_pair::result cable_pair::write_or_send(const entry& what, cable_pair& peer
     return {.bytes = count};
 }
 
+cable_pair::result cable_pair::change_window(const entry& what)
+{
+    cable_window* const window = find_cable_window(tables_, what.words[3]);
+    const bool changed = window && window->change(what.words, what.segments, as_window_user());
+    return {.syndrome = static_cast<std::uint8_t>(changed ? 0 : WEFTIO_SYNDROME_WINDOW_BIND)};
+}
+
+/// The key is judged before a byte is placed; a refusal is told to the receiver only.
+cable_pair::result cable_pair::send_and_invalidate(const entry& what, cable_pair& peer, const bytes& message)
+{
+    if (!peer.has_receive() || !have_room(peer, true))
+        return {.waits = true};
+    ++peer.counts_.requests;
+    const std::uint32_t key = what.words[3];
+    cable_window* const window = find_cable_window(tables_, key);
+    const auto count = static_cast<std::uint32_t>(message.size());
+    cable_completion told{.opcode = WEFTIO_CQE_OPCODE_RESPONDER_SEND_INVALIDATE,
+                          .bytes = count,
+                          .immediate = key,
+                          .solicited = (what.words[2] & WEFTIO_SOLICITED) != 0};
+    if (!window || !window->may_free(key, peer.as_window_user())) {
+        told.syndrome = WEFTIO_SYNDROME_REMOTE_INVALID;
+        peer.receive(nullptr, told);
+        peer.fail();
+        return {.bytes = count};
+    }
+    told.frees = window;
+    if (const std::uint8_t refused = peer.receive(&message, told); refused != 0)
+        return {.syndrome = refused, .fails_peer = true};
+    ++peer.counts_.executed;
+    return {.bytes = count};
+}
+
 cable_pair::result cable_pair::read_or_change(const entry& what, cable_pair& peer)
 {
     const bool reads = what.opcode == WEFTIO_OPCODE_RDMA_READ;
@@ -227,7 +274,7 @@ cable_pair::result cable_pair::read_or_change(const entry& what, cable_pair& pee
     ++peer.counts_.requests;
     if (denies(peer.to_, right))
         return {.syndrome = WEFTIO_SYNDROME_REMOTE_INVALID, .fails_peer = true};
-    std::uint8_t* const at = peer.find(what.words[6], what.number_at(4), count, right);
+    std::uint8_t* const at = peer.find_for_peer(what.words[6], what.number_at(4), count, right);
     if (!at && count != 0)
         return {.syndrome = WEFTIO_SYNDROME_REMOTE_ACCESS, .fails_peer = true};
     bytes before(at, at + count);
@@ -278,6 +325,8 @@ std::uint8_t cable_pair::receive(const bytes* message, cable_completion what)
     for (const piece& each : places)
         if (what.syndrome == 0)
             store(each.at, std::exchange(from, from + each.bytes), each.bytes);
+    if (what.syndrome == 0 && what.frees)
+        what.frees->free(); // who sees the completion finds the window free
     complete_receive(what);
     if (what.syndrome == 0)
         return 0;
@@ -337,7 +386,8 @@ void cable_pair::complete(const entry& what, const result& how)
        : what.opcode == WEFTIO_OPCODE_NOP ? counts_.skipped
                                           : counts_.done);
     counts_.done_bytes += how.bytes;
-    if (sends_ && (!good || !rings_.send.completions.only_asked || what.asks()))
+    const bool quiet = what.opcode == WEFTIO_OPCODE_UMR && !rings_.windows.strict; // as a ConnectX
+    if (sends_ && ((!good && !quiet) || !rings_.send.completions.only_asked || what.asks()))
         sends_->put(report);
     if (!sends_ && !flushed) // the collapsed one says what failed
         write_completion(*rings_.send.completion.cpu<weftio_cqe>(), report, 0);

@@ -30,6 +30,7 @@ struct cable_region final : nic::region {
 
     std::uint32_t key() const noexcept override { return own_key; }
     void revoke() noexcept override;
+    std::uint32_t free_windows() noexcept override;
     void renew(const nic::region_request& now) noexcept override;
 
     std::shared_ptr<cable> port;
@@ -172,6 +173,11 @@ class cable final : public nic::backend, public cable_tables, public std::enable
         return has_rdma_ ? make_cable_pair(shared_from_this(), *this, rings, service)
                          : backend::make_rdma_queue(rings, service);
     }
+    std::unique_ptr<nic::window> make_window(window_type type, protection_domain domain) override
+    {
+        return has_rdma_ ? make_cable_window(shared_from_this(), *this, type, domain)
+                         : backend::make_window(type, domain);
+    }
     std::unique_ptr<nic::held_rdma_address> add_rdma_address(const nic::rdma_own_address& own) override
     {
         return has_rdma_ ? hold_cable_address(shared_from_this(), *this, own) : backend::add_rdma_address(own);
@@ -240,6 +246,12 @@ void cable_region::revoke() noexcept
 {
     const std::scoped_lock lock(port->mutex);
     port->keys.erase(own_key);
+    port->ending.erase(own_key);
+}
+
+std::uint32_t cable_region::free_windows() noexcept
+{
+    return free_cable_windows(*port, own_key);
 }
 
 void cable_region::renew(const nic::region_request& now) noexcept

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cable_completions.hpp"
+#include "cable_windows.hpp"
 
 namespace weftio::test {
 
@@ -37,6 +38,7 @@ class cable_pair final : public nic::rdma_queue {
     void modify(rdma_state to, const nic::rdma_connection& how) override;
     standing state() const override;
     rdma_counters counters() const override;
+    std::uint32_t windows() const override;
 
     unsigned execute_all();
     /// Fails this queue pair if one of its completion queues has overrun.
@@ -77,6 +79,10 @@ class cable_pair final : public nic::rdma_queue {
     bool local_pieces(const entry& what, std::uint32_t segment, access rights, std::vector<piece>& out) const;
     bool gather(const entry& what, std::uint32_t segment, bytes& out) const;
     std::uint8_t* find(std::uint32_t key, std::uint64_t address, std::uint64_t count, access rights) const;
+    std::uint8_t* find_for_peer(std::uint32_t key, std::uint64_t address, std::uint64_t count, access rights) const;
+    cable_window_user as_window_user() const { return {number_, rings_.send.domain, rings_.windows}; }
+    result change_window(const entry& what);
+    result send_and_invalidate(const entry& what, cable_pair& peer, const bytes& message);
     bool have_room(const cable_pair& peer, bool receives) const;
     bool has_receive() const;
     std::uint8_t receive(const bytes* message, cable_completion what);

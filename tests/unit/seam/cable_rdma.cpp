@@ -134,6 +134,15 @@ rdma_counters cable_pair::counters() const
     return counts_;
 }
 
+std::uint32_t cable_pair::windows() const
+{
+    const std::scoped_lock lock(tables_.mutex);
+    std::uint32_t kept_by = 0;
+    for (const auto& [index, window] : tables_.windows)
+        kept_by += window->keeps(number_);
+    return kept_by;
+}
+
 /// Reads the record. Acquire: what it names is written.
 void cable_pair::read_doorbell_record()
 {

@@ -16,16 +16,20 @@ namespace weftio::test {
 
 class cable_completions;
 class cable_pair;
+class cable_window;
 
 /// The data of a cable port that its queue pairs share.
 struct cable_tables {
     std::mutex mutex; ///< protects the members below, and the data of queues, rules and regions
     std::map<std::uint32_t, const nic::region_request*> keys;
+    std::set<std::uint32_t> ending;                 ///< keys of regions to which no window may be bound any more
+    std::map<std::uint32_t, cable_window*> windows; ///< by index
     std::map<std::uint32_t, cable_pair*> pairs;
     std::set<cable_completions*> completions;
     std::map<std::array<std::uint8_t, 16>, std::array<std::uint8_t, 6>> addresses;
     std::uint32_t last_number = 0x123450; ///< this NIC assigns the numbers
     std::uint32_t last_key = 0xc0000000;  ///< and the keys
+    std::uint32_t last_window = 0xd0000000;
 };
 
 /// Functions of nic::backend. @param tables  lives as long as `port`
@@ -33,6 +37,10 @@ std::shared_ptr<nic::completion_queue> make_cable_completions(std::shared_ptr<ni
                                                               const nic::completion_memory& memory);
 std::shared_ptr<nic::rdma_queue> make_cable_pair(std::shared_ptr<nic::backend> port, cable_tables& tables,
                                                  const nic::rdma_rings& rings, rdma_service service);
+std::unique_ptr<nic::window> make_cable_window(std::shared_ptr<nic::backend> port, cable_tables& tables,
+                                               window_type type, protection_domain domain);
+/// Frees the windows of a region for good. Returns their number.
+std::uint32_t free_cable_windows(cable_tables& tables, std::uint32_t region);
 std::unique_ptr<nic::held_rdma_address> hold_cable_address(std::shared_ptr<nic::backend> port, cable_tables& tables,
                                                            const nic::rdma_own_address& own);
 /// Executes the entries of the queues whose doorbell was rung. Returns their number. @pre the caller holds the mutex

@@ -70,9 +70,9 @@ class engines final : core::moving {
     /// Who receives RoCE packets. It changes between two turns of all engines only.
     roce_directory& directory() noexcept { return directory_; }
     /// Whether each of them sleeps: see engine::sleeps().
-    bool sleep() const noexcept
+    bool sleep() noexcept
     {
-        return std::ranges::all_of(engines_, [](const nic::soft::engine& each) { return each.sleeps(); });
+        return std::ranges::all_of(engines_, [](nic::soft::engine& each) { return each.sleeps(); });
     }
     bool have_threads() const noexcept { return engines_.front().has_thread(); }
     bool stand_still() noexcept override;

@@ -288,11 +288,10 @@ void engine::idle(unsigned empty_turns)
         std::this_thread::yield();
     } else {
         constexpr std::chrono::microseconds nap(20);
-        sleeps_.store(true, std::memory_order_release);
+        sleeps_.store(1, std::memory_order_release);
         if (std::ranges::none_of(units_, [&](unit* each) { return each->rest(nap); }))
             std::this_thread::sleep_for(nap);
-        sleeps_.store(false, std::memory_order_relaxed);
-        std::atomic_thread_fence(std::memory_order_seq_cst); // pairs with that in sleeps()
+        sleeps_.exchange(0, std::memory_order_acq_rel); // pairs with sleeps()
         crowd_.slept();
     }
 }

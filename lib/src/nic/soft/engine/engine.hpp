@@ -77,10 +77,10 @@ class engine {
     bool has_passed(std::uint64_t round) noexcept;
     /// Whether the engine's thread sleeps between two turns: what the caller has withdrawn before is found by no later
     /// turn, and no earlier one uses it. Does not wake the thread.
-    bool sleeps() const noexcept
+    bool sleeps() noexcept
     {
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-        return sleeps_.load(std::memory_order_acquire);
+        // Changes nothing, but the thread sees what was written before when it wakes and changes it.
+        return sleeps_.fetch_add(0, std::memory_order_acq_rel) != 0;
     }
     /// Runs one turn after turns have stopped, for teardown. Returns how much the turn moved.
     /// @pre stop_turns(), or inline mode
@@ -120,7 +120,8 @@ class engine {
     std::atomic<std::uint64_t> round_{0}; ///< begun when the present or last turn began
     /// Earliest time of the next change while the engine is busy, in TSC ticks; guarded by turns_.
     std::uint64_t next_change_ = 0;
-    std::atomic<bool> ending_{false}, sleeps_{false};
+    std::atomic<bool> ending_{false};
+    std::atomic<unsigned> sleeps_{0}; ///< 1: the thread sleeps between two turns
     std::thread thread_;
 };
 
