@@ -251,6 +251,10 @@ class windows_of_a_nic {
                 bound += seen(each).valid && seen(each).region == region;
             expect(table_.windows_of(region) == bound, "a region knows how many windows it has");
         }
+        std::uint32_t of_2a = 0;
+        for (std::size_t each = 0; each != window_count; ++each)
+            of_2a += seen(each).valid && seen(each).type == window_type::type_2;
+        expect(held_.count() == of_2a, "a queue pair knows how many windows of type 2A it has bound");
     }
 
     /// Of the queue's own peer, or of another's.
@@ -332,12 +336,13 @@ class windows_of_a_nic {
     keys::key_table& table_ = the_table();
     keys::nic_keys& keys_ = the_nic();
     const protection_domain strangers_ = protection_domain::make();
-    const window_user us_{.number = window_user::next_number()}, another_{.number = window_user::next_number()};
+    const window_user us_{.number = window_user::next_number(0, true)}, another_{.number = window_user::next_number()};
+    keys::held_windows held_{table_, us_.number};
     std::array<std::uint32_t, region_count> regions_{};
     std::array<std::uint32_t, window_count> windows_{};
     nic::soft::turn_rounds rounds_;
-    nic::soft::rdma_sends sends_{ring(), rdma_service::reliable, keys_, us_, true, rounds_};
-    roce::key_memory ours_{keys_, us_}, others_{keys_, another_};
+    nic::soft::rdma_sends sends_{ring(), rdma_service::reliable, keys_, {us_, &held_}, rounds_};
+    roce::key_memory ours_{keys_, us_, &held_}, others_{keys_, another_};
 };
 
 } // namespace

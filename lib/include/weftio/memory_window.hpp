@@ -41,8 +41,8 @@ class rdma_device;
 ///   error (0x13), which stops both ends.
 /// - A bind that was executed may still complete as flushed, if an earlier entry fails later: standing() tells.
 ///
-/// - Ownership: move-only; keeps the port alive. The destructor frees the window and blocks for up to one iteration of
-///   the engines: afterwards no engine accesses a byte by its key.
+/// - Ownership: move-only; keeps the port alive. The destructor frees the window: afterwards no engine accesses a byte
+///   by its key. If a peer may be in the midst of an access, it blocks for up to one iteration of the engines.
 /// - Threads: any; one at a time for the destructor and moves.
 class memory_window {
  public:

@@ -54,9 +54,9 @@ struct rdma_device_options {
     /// beyond its region is refused, peers may execute atomics in a window that gives the right. false: as a ConnectX:
     /// such a bind is accepted, and accesses beyond the region, and all atomics, are refused.
     bool strict_windows = true;
-    /// How windows of type 2 that queue pairs of the device bind are treated (InfiniBand specification, 10.6.7.2). true:
-    /// type 2A: such a queue pair cannot be destroyed as long as they are bound: see rdma_queue::close(). false: type
-    /// 2B: it can, which leaves them dead.
+    /// Which windows of type 2 the queue pairs of the device bind (InfiniBand specification, 10.6.7.2). true: type 2A:
+    /// as long as they are bound, the queue pair cannot be destroyed: see rdma_queue::close(). false: type 2B: it can,
+    /// which leaves them dead.
     bool windows_of_type_2a = false;
     /// Keeps the last packets of the port's queue pairs for rdma_queue::write_trace(). Each packet then costs a clock
     /// read and a copy of 96 bytes, and queue pairs of the same port exchange packets (see
@@ -320,8 +320,8 @@ class rdma_queue {
     /// iteration of the engine.
     /// @throws weftio::error errc::out_of_memory
     void reset();
-    /// Destroys the queue pair now, unless windows of type 2A are bound by it (rdma_device_options::windows_of_type_2a).
-    /// Afterwards the object is as one that was moved from.
+    /// Destroys the queue pair now, unless windows of type 2A are bound by it
+    /// (rdma_device_options::windows_of_type_2a). Afterwards the object is as one that was moved from.
     /// @throws weftio::error errc::in_use such windows are bound; the text says how many. Invalidate or destroy them
     ///         first. On error the queue pair is unchanged.
     void close();

@@ -185,36 +185,72 @@ class EveryNicWindows : public testing::TestWithParam<nic_case> {
     std::uint8_t uses = 0;
 };
 
-TEST_P(EveryNicWindows, AreBoundByTheRules)
-{
-    const memory_region no_bind = region(access::local_write | write_right), read_only = region(access::bind),
-                        zero_based = region(lendable, {}, 0);
-    const auto of = [](const memory_region& region) {
+/// A bind of a free window.
+struct bind_cell {
+    const char* name;
+    who by;
+    bool in_elsewhere; ///< the window
+    std::function<void(window_entry&)> change;
+    refusal why;
+};
+
+class EveryNicWindowBinds : public EveryNicWindows {
+ protected:
+    using change = std::function<void(window_entry&)>;
+
+    static change of(const memory_region& region)
+    {
         return [&region](window_entry& what) {
             what.region = region.lkey();
             what.address = region.iova() + lent_at;
         };
-    };
-    const auto with = [&](access rights, const memory_region& region) {
+    }
+    static change with(access rights, const memory_region& region)
+    {
         return [rights, set = of(region)](window_entry& what) {
             set(what);
             what.rights = rights;
         };
-    };
-    const auto as_it_is = [](window_entry&) {};
-    const auto bytes = [](std::uint64_t count, std::uint64_t skipped = 0) {
+    }
+    static change bytes(std::uint64_t count, std::uint64_t skipped = 0)
+    {
         return [count, skipped](window_entry& what) {
             what.bytes = count;
             what.address += skipped;
         };
-    };
-    const struct {
-        const char* name;
-        who by;
-        bool in_elsewhere; ///< the window
-        std::function<void(window_entry&)> change;
-        refusal why;
-    } cells[] = {
+    }
+    void as_the_other_type(window_entry& what)
+    {
+        what.type = what.type == type_1 ? type_2 : type_1;
+        what.queue = what.type == type_2 ? (*couples[ours].lender)->number() : WEFTIO_MKEY_ANY_QUEUE;
+    }
+    static void as_it_is(window_entry&) {}
+
+    void check(const bind_cell& cell, window_type type)
+    {
+        SCOPED_TRACE(std::string(cell.name) + (type == type_1 ? ", type 1" : ", type 2"));
+        const bool binds = cell.why == refusal::none;
+        const memory_window window(devices[1], type, cell.in_elsewhere ? elsewhere : protection_domain{});
+        const std::uint32_t before = window.rkey();
+        window_entry what = bind_of(cell.by, type, before + 7);
+        cell.change(what);
+        const completion result = bind(cell.by, before, what);
+        EXPECT_EQ(result.syndrome, binds ? good : refused_bind);
+        if (GetParam().spec == std::string("loopback")) { // the cable has no reasons
+            EXPECT_EQ(static_cast<refusal>(result.reason), cell.why);
+        }
+        EXPECT_EQ(window.standing().bound, binds);
+        EXPECT_EQ(window.rkey(), binds ? before + 7 : before);
+        EXPECT_EQ(lent->windows(), binds && what.region == lent->lkey() ? 1u : 0u);
+    }
+
+    const memory_region no_bind = region(access::local_write | write_right), read_only = region(access::bind),
+                        zero_based = region(lendable, {}, 0);
+};
+
+TEST_P(EveryNicWindowBinds, KeepToDomainsAndRights)
+{
+    const bind_cell cells[] = {
         {"as it should be", ours, false, as_it_is, refusal::none},
         {"by another queue pair of the domain", others, false, as_it_is, refusal::none},
         {"by one of type 2A", of_2a, false, as_it_is, refusal::none},
@@ -229,38 +265,33 @@ TEST_P(EveryNicWindows, AreBoundByTheRules)
         {"for atomics in what is read only", ours, false, with(atomic_right, read_only), refusal::window_local_write},
         {"for READs of what is read only", ours, false, with(read_right, read_only), refusal::none},
         {"for nothing", ours, false, with(access::none, read_only), refusal::none},
-        {"of an unknown region", ours, false, [](window_entry& what) { what.region ^= 1; }, refusal::window_region},
-        {"of all of it", ours, false, bytes(region_bytes - lent_at), refusal::none},
-        {"of a byte", ours, false, bytes(1, region_bytes - lent_at - 1), refusal::none},
-        {"beyond it", ours, false, bytes(region_bytes - lent_at + 1), refusal::window_outside_region},
-        {"behind it", ours, false, bytes(8, region_bytes - lent_at), refusal::window_outside_region},
-        {"before it", ours, false, bytes(8, -std::uint64_t{lent_at + 1}), refusal::window_outside_region},
-        {"beyond it as the hardware", of_hardware, false, bytes(region_bytes), refusal::none},
-        {"of more than 2^31 bytes", of_hardware, false, bytes((std::uint64_t{1} << 31) + 1), refusal::wrong_umr_field},
-        {"of more than 2^32 bytes", of_hardware, false, bytes((std::uint64_t{1} << 32) + 8), refusal::wrong_umr_field},
-        {"as the other type", ours, false,
-         [&](window_entry& what) {
-             what.type = what.type == type_1 ? type_2 : type_1;
-             what.queue = what.type == type_2 ? (*couples[ours].lender)->number() : WEFTIO_MKEY_ANY_QUEUE;
-         },
+        {"as the other type", ours, false, [this](window_entry& what) { as_the_other_type(what); },
          refusal::wrong_window_type},
     };
     for (const window_type type : {type_1, type_2})
-        for (const auto& [name, by, in_elsewhere, change, why] : cells) {
-            SCOPED_TRACE(std::string(name) + (type == type_1 ? ", type 1" : ", type 2"));
-            const memory_window window(devices[1], type, in_elsewhere ? elsewhere : protection_domain{});
-            const std::uint32_t before = window.rkey();
-            window_entry what = bind_of(by, type, before + 7);
-            change(what);
-            const completion result = bind(by, before, what);
-            EXPECT_EQ(result.syndrome, why == refusal::none ? good : refused_bind);
-            if (GetParam().spec == std::string("loopback")) { // the cable has no reasons
-                EXPECT_EQ(static_cast<refusal>(result.reason), why);
-            }
-            EXPECT_EQ(window.standing().bound, why == refusal::none);
-            EXPECT_EQ(window.rkey(), why == refusal::none ? before + 7 : before);
-            EXPECT_EQ(lent->windows(), why == refusal::none && what.region == lent->lkey() ? 1u : 0u);
-        }
+        for (const bind_cell& each : cells)
+            check(each, type);
+}
+
+TEST_P(EveryNicWindowBinds, KeepToTheBytesOfARegion)
+{
+    constexpr std::uint64_t all = region_bytes - lent_at, most = std::uint64_t{1} << 31;
+    const bind_cell cells[] = {
+        {"of an unknown region", ours, false, [](window_entry& what) { what.region ^= 1; }, refusal::window_region},
+        {"of all of it", ours, false, bytes(all), refusal::none},
+        {"of a byte", ours, false, bytes(1, all - 1), refusal::none},
+        {"beyond it", ours, false, bytes(all + 1), refusal::window_outside_region},
+        {"behind it", ours, false, bytes(8, all), refusal::window_outside_region},
+        {"before it", ours, false, bytes(8, -std::uint64_t{lent_at + 1}), refusal::window_outside_region},
+        {"beyond it as the hardware", of_hardware, false, bytes(region_bytes), refusal::none},
+        {"of 2^31 bytes as the hardware", of_hardware, false, bytes(most), refusal::none},
+        {"of more than 2^31 bytes", ours, false, bytes(most + 1), refusal::wrong_umr_field},
+        {"of more than 2^31 bytes as the hardware", of_hardware, false, bytes(most + 1), refusal::wrong_umr_field},
+        {"of more than 2^32 bytes", of_hardware, false, bytes(2 * most + 8), refusal::wrong_umr_field},
+    };
+    for (const window_type type : {type_1, type_2})
+        for (const bind_cell& each : cells)
+            check(each, type);
 }
 
 TEST_P(EveryNicWindows, AreBoundInTheStatesThatTheirTypeHas)
@@ -456,6 +487,7 @@ TEST_P(EveryNicWindows, OfType2AKeepTheirQueuePairAndOthersDoNot)
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, EveryNicWindows, testing::ValuesIn(every_nic), name_of_nic);
+INSTANTIATE_TEST_SUITE_P(Of, EveryNicWindowBinds, testing::ValuesIn(every_nic), name_of_nic);
 
 } // namespace
 } // namespace weftio::test
