@@ -10,7 +10,7 @@ sources=$(realpath "$(dirname "$0")/../..")
 grep -q 'WEFTIO_SANITIZE:STRING=.' "$build/CMakeCache.txt" && skip "libweftio_doca.so needs the sanitizer's library in this build"
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'end_all; rm -rf "$work"' EXIT
 cc=${CC:-cc} cxx=${CXX:-c++}
 installed() { cmake --install "$build" --component doca --prefix "$1" >"$work/install.txt" 2>&1; }
 installed "$work/first" || check "it is installed" yes "$(tail -5 "$work/install.txt")"
@@ -164,11 +164,26 @@ cudaError_t cudaStreamDestroy(cudaStream_t);
 const char* cudaGetErrorString(cudaError_t);
 END
 cp "$work/runtime/cuda_runtime_api.h" "$work/runtime/cuda_runtime.h"
-# A function of any arguments that fails.
-for name in $(grep -oE '\bcuda\w+\(' "$work/runtime/cuda_runtime_api.h" | tr -d '('); do
-    echo "int $name(void) { return 101; }"
-done >"$work/runtime/runtime.c"
+# Functions of any arguments: those of no_gpu.c fail, those of a_gpu.c succeed.
+for name in $(grep -oE '\bcuda\w+\(' "$work/runtime/cuda_runtime_api.h" | tr -d '(' | grep -v cudaMemcpy); do
+    echo "int $name(void) { return 101; }" >>"$work/runtime/no_gpu.c"
+    echo "int $name(void) { return 0; }" >>"$work/runtime/a_gpu.c"
+done
+echo "int cudaMemcpy(void) { return 101; }" >>"$work/runtime/no_gpu.c"
+printf '#include <string.h>\nint cudaMemcpy(void* to, const void* from, size_t size, int kind) { (void)kind; memcpy(to, from, size); return 0; }\n' \
+    >>"$work/runtime/a_gpu.c"
 
+# compiled PROGRAM RUNTIME RESULT: its host part, with a launch that returns RESULT. Prints what the compiler says.
+compiled() {
+    local program=$1 runtime=$2 result=$3 folder=$sources/tests/doca/$1
+    { echo "#include \"$program.h\""
+      sed -nE "/^doca_error_t launch_/,/;/p" "$folder/$program.h" | sed "s/;\$/ { return $result; }/"; } >"$work/launch.c"
+    "$cc" -O3 -Wall -Wextra -Wno-unused-parameter -Wno-missing-braces -Werror -D DOCA_ALLOW_EXPERIMENTAL_API -I "$folder" \
+        -I "$sources/tests/doca/common" $(pkg-config --cflags doca-common doca-gpunetio doca-argp doca-eth doca-flow libdpdk) \
+        -I "$work/runtime" "$folder"/*.c "$folder"/host/*.c "$sources"/tests/doca/common/*.c "$work/launch.c" \
+        "$work/runtime/$runtime.c" -Wl,-rpath,"$libdir" $(pkg-config --libs doca-common doca-gpunetio doca-argp doca-eth doca-flow) \
+        -o "$work/$program.$runtime" 2>&1
+}
 # refused PROGRAM WHAT STATUS PART ARGUMENT...: how a program ends, and what it says.
 refused() {
     local program=$1 what=$2 status=$3 part=$4 said ended
@@ -187,23 +202,32 @@ options_of() {
     refused "$program" "an unknown option" 1 'unknown option "-x"' "$@" -x
     refused "$program" "an address that is too long" 1 "at most 12 characters" "$@" -n 0000:b5:00.00
 }
-for path in "$sources"/tests/doca/*/meson.build; do
-    folder=$(dirname "$path") program=$(basename "$(dirname "$path")")
-    { echo "#include \"$program.h\""
-      sed -nE "/^doca_error_t launch_/,/;/p" "$folder/$program.h" | sed 's/;$/ { return DOCA_ERROR_DRIVER; }/'; } >"$work/$program.c"
-    check "$program: its host part compiles and links" "" \
-        "$("$cc" -O3 -Wall -Wextra -Wno-unused-parameter -Wno-missing-braces -Werror -D DOCA_ALLOW_EXPERIMENTAL_API -I "$folder" \
-            -I "$sources/tests/doca/common" $(pkg-config --cflags doca-common doca-gpunetio doca-argp doca-eth doca-flow libdpdk) \
-            -I "$work/runtime" "$folder"/*.c "$folder"/host/*.c "$sources"/tests/doca/common/*.c "$work/$program.c" \
-            "$work/runtime/runtime.c" -Wl,-rpath,"$libdir" $(pkg-config --libs doca-common doca-gpunetio doca-argp doca-eth doca-flow) \
-            -o "$work/$program" 2>&1)"
+for program in receive_udp timed_send; do
+    check "$program: its host part compiles and links" "" "$(compiled $program no_gpu DOCA_ERROR_DRIVER)"
     good=(-g 0000:01:00.0 -n 0000:b5:00.0)
     [[ $program != timed_send ]] || good+=(-t 5000000)
-    options_of "$work/$program" "${good[@]}"
-    refused "$work/$program" "no GPU" 1 "No GPU at 0000:01:00.0" "${good[@]}"
+    options_of "$work/$program.no_gpu" "${good[@]}"
+    refused "$work/$program.no_gpu" "no GPU" 1 "No GPU at 0000:01:00.0" "${good[@]}"
 done
-refused "$work/timed_send" "no number" 1 'option -t, --time <nanoseconds>: "5us" is no decimal number' -g 1 -n 2 -t 5us
-refused "$work/timed_send" "a time of 0" 1 "must be above 0" -g 1 -n 2 -t 0
+refused "$work/timed_send.no_gpu" "no number" 1 'option -t, --time <nanoseconds>: "5us" is no decimal number' -g 1 -n 2 -t 5us
+refused "$work/timed_send.no_gpu" "a time of 0" 1 "must be above 0" -g 1 -n 2 -t 0
+
+# The host parts from beginning to end, in their own order of set-up and teardown: the library's GPU is the CPU, no kernel starts, and
+# nothing comes from the wire.
+export WEFTIO_DOCA_DEVICES='0000:b5:00.0,mlx5_0=null'
+check "receive_udp links with another runtime" "" "$(compiled receive_udp a_gpu DOCA_SUCCESS)"
+"$work/receive_udp.a_gpu" -g cpu -n b5:00.0 >"$work/receive_udp.txt" 2>&1 &
+process=$!
+eventually_by $process grep -q "The kernel runs" "$work/receive_udp.txt"
+kill -INT $process
+wait_for_end $process
+check "receive_udp ends well: exit status" 0 $?
+check_has "receive_udp ends well" "0 packets received" "$(cat "$work/receive_udp.txt")"
+check "receive_udp logs no error" "" "$(grep -F '[ERR]' "$work/receive_udp.txt")"
+check "timed_send links with another runtime" "" "$(compiled timed_send a_gpu DOCA_SUCCESS)"
+refused "$work/timed_send.a_gpu" "from beginning to end" 0 "256 frames leave in 8 bursts" -g cpu -n 0000:b5:00.0 -t 1000000
+refused "$work/timed_send.a_gpu" "no such device" 1 "Device b5:00.1, one of 1, is not opened: Not found" -g cpu -n b5:00.1 -t 1
+check "timed_send logs no error" "" "$("$work/timed_send.a_gpu" -g cpu -n b5:00.0 -t 1 2>&1 | grep -F '[ERR]')"
 
 # The whole programs, by their build files.
 nvcc=$(PATH=$PATH:/usr/local/cuda/bin command -v nvcc)
