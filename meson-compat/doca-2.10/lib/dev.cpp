@@ -25,6 +25,8 @@ std::vector<std::shared_ptr<device_list>>& lists()
 /// A region is registered by one thread at a time, also where several devices share it.
 std::mutex registrations_mutex;
 
+doca_devinfo_rep* no_representors[1] = {}; ///< every list of them
+
 void copy_name(const std::string& name, char* out, std::uint32_t size)
 {
     require(out, DOCA_ERROR_INVALID_VALUE, "the buffer for the name is a null pointer");
@@ -165,18 +167,18 @@ doca_devinfo* doca_dev_as_devinfo(const doca_dev* dev)
 
 doca_error_t doca_devinfo_rep_create_list(doca_dev* dev, int, doca_devinfo_rep*** list, std::uint32_t* count)
 {
-    static doca_devinfo_rep* none[1] = {};
     return call(__func__, [&] {
         known(dev);
         result(count, "count") = 0;
-        result(list, "list") = none;
+        result(list, "list") = no_representors;
     });
 }
 
 doca_error_t doca_devinfo_rep_destroy_list(doca_devinfo_rep** list)
 {
-    return call(__func__,
-                [&] { require(list && !*list, DOCA_ERROR_INVALID_VALUE, "there is no such list of representors"); });
+    return call(__func__, [&] {
+        require(list == no_representors, DOCA_ERROR_INVALID_VALUE, "there is no such list of representors");
+    });
 }
 
 namespace {

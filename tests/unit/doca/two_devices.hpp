@@ -60,6 +60,7 @@ class DocaDevices : public testing::Test {
         EXPECT_EQ(doca_gpu_destroy(gpu), DOCA_SUCCESS);
         EXPECT_EQ(doca_dev_close(first), DOCA_SUCCESS);
         EXPECT_EQ(doca_dev_close(second), DOCA_SUCCESS);
+        unsetenv("WEFTIO_DOCA_DEVICES");
     }
 
     /// A kernel of these programs, which runs on the CPU.
