@@ -110,6 +110,19 @@ refusal manager::reject(std::uint32_t id, rej reason, std::uint64_t now)
     return refusal::none;
 }
 
+refusal manager::ignore(std::uint32_t id)
+{
+    connection* const one = find(id);
+    if (one == nullptr)
+        return refusal::unknown_connection;
+    if (one->now != state::request_received)
+        return refusal::wrong_state;
+    std::erase_if(events_, [&](const event& waiting) { return waiting.id == id; });
+    ++counts_.refused;
+    release(*one);
+    return refusal::none;
+}
+
 refusal manager::delay(std::uint32_t id, std::uint8_t service_timeout)
 {
     connection* const one = find(id);

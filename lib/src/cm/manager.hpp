@@ -56,7 +56,7 @@ enum class event_kind : std::uint8_t {
 struct event {
     event_kind kind = event_kind::connect_request;
     std::uint32_t id = 0;       ///< communication ID of the connection
-    bool gone = false;          ///< the last event of this connection, which no longer exists
+    bool gone = false;          ///< the last event of this connection
     std::uint32_t listener = 0; ///< connect_request, service_request
     path route;
     message body; ///< the message that it tells of; of unreachable, the one that was not answered
@@ -93,6 +93,8 @@ class manager {
     refusal accept(std::uint32_t id, rep reply, std::uint64_t now);
     /// Sends a REJ, before the connection is established.
     refusal reject(std::uint32_t id, rej reason, std::uint64_t now);
+    /// Forgets a REQ as if it had not come, for a user who has no room now: the peer repeats it.
+    refusal ignore(std::uint32_t id);
     /// Sends an MRA: the user takes longer. The manager does so by itself when the peer repeats its message.
     refusal delay(std::uint32_t id, std::uint8_t service_timeout);
     /// Sends an RTU, which establishes the connection at this side.
@@ -111,6 +113,11 @@ class manager {
 
     /// A datagram has arrived at queue pair 1. @param from  `peer` is its source, `local` its destination
     void receive(const path& from, std::span<const std::uint8_t> bytes, std::uint64_t now);
+    /// The host of this address is no more. Its connections end as if it had disconnected, and what it was to answer is
+    /// unreachable.
+    void lose(const roce_gid& peer, std::uint64_t now);
+    /// The hosts of which something is awaited, be it the end of a connection.
+    std::set<roce_gid> peers() const;
     /// Repeats and gives up what is due.
     void expire(std::uint64_t now);
     /// When expire() has something to do; 0: never, as things are.
@@ -165,6 +172,7 @@ class manager {
     void tell_end(connection& one, event_kind kind, const message& body);
 
     void give_up(connection& one, std::uint64_t now);
+    void lose(connection& one, std::uint64_t now);
     void expire(connection& one, std::uint64_t now);
     void abort_stale(connection& old, std::uint64_t now);
     connection* of_queue(const roce_gid& peer, std::uint32_t queue, std::uint32_t but_id);

@@ -39,6 +39,12 @@ constexpr bool is_half_open(const connection& one) noexcept
            one.now == state::resolve_received;
 }
 
+/// Whether the peer's next message, or its end, means anything to the connection.
+constexpr bool awaits_peer(const connection& one) noexcept
+{
+    return one.now != state::time_wait && one.now != state::resolve_received;
+}
+
 constexpr bool waits_for_user(const connection& one) noexcept
 {
     return one.now == state::request_received || one.now == state::resolve_received;
@@ -300,6 +306,48 @@ void manager::give_up(connection& one, std::uint64_t now)
         send_rej(one, {.reason = reject_reason::timeout});
     enter_time_wait(one, now);
     tell(one, disconnects ? event_kind::disconnected : event_kind::unreachable, unanswered);
+}
+
+/// The peer will never answer.
+void manager::lose(connection& one, std::uint64_t now)
+{
+    switch (one.now) {
+        case state::reply_received:
+        case state::established:
+        case state::disconnect_sent:
+            one.last.reset();
+            enter_time_wait(one, now);
+            return tell(one, event_kind::disconnected, dreq{.local_id = one.peer_id, .remote_id = one.id});
+        case state::request_received:
+            return tell_end(one, event_kind::rejected,
+                            rej{.local_id = one.peer_id, .remote_id = one.id, .reason = reject_reason::timeout});
+        case state::request_sent:
+        case state::request_delayed:
+        case state::reply_sent:
+        case state::reply_delayed:
+        case state::resolve_sent: return tell_end(one, event_kind::unreachable, message(one.last->body));
+        case state::time_wait:
+        case state::resolve_received: return;
+    }
+}
+
+void manager::lose(const roce_gid& peer, std::uint64_t now)
+{
+    std::deque<std::uint32_t> lost;
+    for (const auto& [id, one] : connections_)
+        if (one.route.peer == peer && awaits_peer(one))
+            lost.push_back(id);
+    for (const std::uint32_t id : lost)
+        lose(*find(id), now);
+}
+
+std::set<roce_gid> manager::peers() const
+{
+    std::set<roce_gid> all;
+    for (const auto& each : connections_)
+        if (awaits_peer(each.second))
+            all.insert(each.second.route.peer);
+    return all;
 }
 
 void manager::expire(connection& one, std::uint64_t now)

@@ -37,7 +37,8 @@ cm::settings settings_of(const port& port)
 
 agent::agent(const port& port, const rdma_device& at, std::function<void(const cm::event&)> told)
     : addresses_(detail::internals::share(at)), told_(std::move(told)), queue_(port, at, [this] { woken_.raise(); }),
-      manager_(settings_of(port), *this), resolver_(at)
+      manager_(settings_of(port), *this),
+      sees_leaving_(addresses_->gids.front().held->has_left(port.mac()).has_value()), resolver_(addresses_)
 {
     const core::signals_blocked blocked;
     thread_ = std::thread([this] { run(); });
@@ -58,18 +59,17 @@ std::optional<unsigned> agent::index_of(const net::roce_gid& local) const
     return found == gids.end() ? std::nullopt : std::optional(static_cast<unsigned>(found - gids.begin()));
 }
 
-bool agent::resolve(const cm::path& way, std::function<void(bool)> found)
+bool agent::resolve(const cm::path& way, std::function<void(bool)> found, std::chrono::milliseconds patience)
 {
     const std::optional<unsigned> index = index_of(way.local);
-    return index &&
-           resolver_.ask(*index, way.peer,
-                         [this, peer = way.peer, found = std::move(found)](std::optional<net::mac_address> mac) {
-                             if (mac) {
-                                 const std::scoped_lock lock(mutex_);
-                                 learn(peer, *mac);
-                             }
-                             found(mac.has_value());
-                         });
+    auto told = [this, peer = way.peer, found = std::move(found)](std::optional<net::mac_address> mac) {
+        if (mac) {
+            const std::scoped_lock lock(mutex_);
+            learn(peer, *mac);
+        }
+        found(mac.has_value());
+    };
+    return index && resolver_.ask({*index, way.peer, patience, std::move(told)});
 }
 
 /// A message to a host whose MAC was forgotten is lost, and will be sent again.
@@ -85,9 +85,14 @@ void agent::send(const cm::path& to, std::span<const std::uint8_t, cm::mad_bytes
 void agent::learn(const net::roce_gid& host, const net::mac_address& mac)
 {
     constexpr std::size_t most_hosts = 16384;
-    const auto [at, is_new] = macs_.insert_or_assign(host, mac);
-    if (!is_new)
+    const auto [at, is_new] = macs_.try_emplace(host, mac);
+    if (!is_new) {
+        if (const net::mac_address before = std::exchange(at->second, mac); before != mac && has_left(before)) {
+            manager_.lose(host, now()); // another process has its address by now
+            woken_.raise();
+        }
         return;
+    }
     by_age_.push_back(host);
     if (by_age_.size() > most_hosts) {
         macs_.erase(by_age_.front());
@@ -127,6 +132,40 @@ std::optional<cm::event> agent::next_event()
     return manager_.next_event();
 }
 
+bool agent::has_left(const net::mac_address& host) const
+{
+    return addresses_->gids.front().held->has_left(host).value_or(false);
+}
+
+bool agent::has_left(const net::roce_gid& host) const
+{
+    const auto known = macs_.find(host);
+    return known != macs_.end() && has_left(known->second);
+}
+
+/// Ends the connections of hosts that have left the wire without a word. What such a host has sent last may be on its
+/// way to here when it is first found to have left; at the next look it has arrived.
+/// @return when to look again; 0: there is nobody to look after
+std::uint64_t agent::look_after_peers(std::uint64_t time)
+{
+    constexpr std::uint64_t look_every = second / 10;
+    if (!sees_leaving_ || manager_.size() == 0)
+        return 0;
+    if (time < next_look_)
+        return next_look_;
+    std::set<net::roce_gid> absent;
+    for (const net::roce_gid& peer : manager_.peers()) {
+        if (!has_left(peer))
+            continue;
+        if (absent_.contains(peer))
+            manager_.lose(peer, time);
+        else
+            absent.insert(peer);
+    }
+    absent_.swap(absent);
+    return next_look_ = time + look_every;
+}
+
 /// @return when the next one is due; 0: none is
 std::uint64_t agent::turn()
 {
@@ -137,7 +176,8 @@ std::uint64_t agent::turn()
         manager_.receive(from, bytes, time);
     });
     manager_.expire(time);
-    return manager_.next_deadline();
+    const std::uint64_t look = look_after_peers(time), due = manager_.next_deadline();
+    return look == 0 || due == 0 ? std::max(look, due) : std::min(look, due);
 }
 
 void agent::run()

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -56,15 +58,21 @@ class agent final : cm::mad_sink {
     }
     /// Finds out how to reach `peer` from the local address `local`, and calls `found` with whether this has succeeded,
     /// from another thread. Call it before the first message to a peer.
-    /// @return false: no such local address, or too many questions wait
-    bool resolve(const cm::path& way, std::function<void(bool)> found);
+    /// @param patience  how long an answer is waited for  @return false: no such local address, or too many questions
+    bool resolve(const cm::path& way, std::function<void(bool)> found,
+                 std::chrono::milliseconds patience = usual_patience);
 
  private:
+    static constexpr std::chrono::seconds usual_patience{3};
+
     void send(const cm::path& to, std::span<const std::uint8_t, cm::mad_bytes> bytes) override;
     static std::uint64_t now() noexcept;
     std::optional<unsigned> index_of(const net::roce_gid& local) const;
     void learn_from(const cm::path& datagram);
     void learn(const net::roce_gid& host, const net::mac_address& mac);
+    bool has_left(const net::mac_address& host) const;
+    bool has_left(const net::roce_gid& host) const;
+    std::uint64_t look_after_peers(std::uint64_t time);
     void run();
     std::uint64_t turn();
     std::optional<cm::event> next_event();
@@ -77,6 +85,9 @@ class agent final : cm::mad_sink {
     cm::manager manager_;
     std::map<net::roce_gid, net::mac_address> macs_; ///< of the hosts that messages go to
     std::deque<net::roce_gid> by_age_;               ///< keys of macs_, the oldest first
+    const bool sees_leaving_;                        ///< whether the port learns that a host has left
+    std::set<net::roce_gid> absent_;                 ///< hosts that had left when they were looked after last
+    std::uint64_t next_look_ = 0;
     std::atomic<bool> ending_{false};
     mac_resolver resolver_;
     std::thread thread_;

@@ -20,7 +20,7 @@ mac_resolver::~mac_resolver()
         each.join();
 }
 
-bool mac_resolver::ask(unsigned gid_index, const net::roce_gid& peer, answer told)
+bool mac_resolver::ask(question what)
 {
     const std::scoped_lock lock(mutex_);
     if (ending_ || waiting_.size() == most_waiting)
@@ -30,14 +30,16 @@ bool mac_resolver::ask(unsigned gid_index, const net::roce_gid& peer, answer tol
         threads_.emplace_back([this] { run(); });
         pthread_setname_np(threads_.back().native_handle(), "weftio-mac");
     }
-    waiting_.push_back({gid_index, peer, std::move(told)});
+    waiting_.push_back(std::move(what));
     changed_.notify_one();
     return true;
 }
 
 std::optional<net::mac_address> mac_resolver::find(const question& of) const noexcept
 try {
-    return at_.mac_of(net::text_of(of.peer), of.gid_index);
+    const rdma::local_addresses::gid& ours = from_->gids.at(of.gid_index);
+    rdma::local_addresses::require_same_kind("rdma_device", ours, of.peer);
+    return ours.held->resolve(of.peer, of.patience);
 } catch (const std::exception&) {
     return std::nullopt;
 }

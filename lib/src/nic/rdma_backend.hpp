@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -83,10 +84,14 @@ class held_rdma_address {
     {
         return std::nullopt;
     }
-    /// Asks for the MAC of a peer's address of the same IP version, three times, a second apart. Blocks at most that
-    /// long. Any thread. In inline mode, it runs the turns of the port.
+    /// Asks for the MAC of a peer's address of the same IP version, once a second. Blocks at most as long as it is to
+    /// wait. Any thread. In inline mode, it runs the turns of the port.
     /// @return nothing: there was no answer, or the device of the port has gone
-    virtual std::optional<std::array<std::uint8_t, 6>> resolve(const std::array<std::uint8_t, 16>& peer) = 0;
+    virtual std::optional<std::array<std::uint8_t, 6>> resolve(const std::array<std::uint8_t, 16>& peer,
+                                                               std::chrono::milliseconds patience) = 0;
+    /// Whether the host with this MAC has left the wire, or was killed, and nothing that it has sent is unread. Any
+    /// thread; a few system calls.  @return nothing: the port does not learn of it
+    virtual std::optional<bool> has_left(const std::array<std::uint8_t, 6>&) const { return std::nullopt; }
 };
 
 /// What both ends agreed on. The caller has checked all values.

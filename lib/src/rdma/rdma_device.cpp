@@ -208,7 +208,8 @@ void rdma::local_addresses::require_same_kind(std::string_view who, const gid& o
 std::array<std::uint8_t, 6> rdma::local_addresses::mac_of(std::string_view who, const gid& ours,
                                                           const net::roce_gid& peer) const
 {
-    const auto mac = ours.held->resolve(peer);
+    constexpr std::chrono::seconds patience{3}; // three requests (RFC 4861: MAX_MULTICAST_SOLICIT)
+    const auto mac = ours.held->resolve(peer, patience);
     if (!mac && nic->gone())
         throw error(errc::closed,
                     fmt::format("weftio: {}: the device of port {} is gone, so the MAC of {} cannot be resolved", who,

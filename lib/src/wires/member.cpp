@@ -277,6 +277,22 @@ void member::tell_address(const gid& first) noexcept
         own_.address[half].store(halves[half], std::memory_order_relaxed);
 }
 
+bool member::has_left(const mac& from) const noexcept
+{
+    constexpr auto acquire = std::memory_order_acquire;
+    const unsigned slot = from[5];
+    const bool is_of_wire = slot < most_members && std::equal(from.begin(), from.begin() + 2, address_.begin());
+    if (!is_of_wire || from == address_)
+        return false;
+    const std::uint32_t life = file_.shared().slots[slot].life.load(acquire);
+    if (mac_of(slot, life) != from)
+        return true; // the slot is another one's
+    if (life % 2 == 1 && is_held(file_.descriptor(), slot))
+        return false;
+    const channel_state& sent = file_.shared().channels[slot][this->slot()];
+    return sent.consumed.load(acquire) == sent.produced.load(acquire);
+}
+
 std::vector<member_facts> member::members() const
 {
     return members_of(file_.descriptor(), slot());

@@ -69,6 +69,10 @@ class member {
     /// How often a channel made no sense and was emptied: somebody else has written to the file. Any thread.
     std::uint64_t damaged() const noexcept { return damaged_.value(); }
 
+    /// Whether the member with that MAC has left or was killed, and this one has read all that it has sent. Any thread;
+    /// a system call or none.
+    bool has_left(const mac& from) const noexcept;
+
     /// Tell all processes. Any thread, one at a time.
     void tell_queues(std::uint32_t first, std::uint32_t count) noexcept;
     void tell_address(const gid& first) noexcept;

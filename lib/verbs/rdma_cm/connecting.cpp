@@ -146,7 +146,8 @@ void service::connect(identifier& one, const rdma_ucm_conn_param& with)
     if (!is_common(one.remote))
         return begin(one, with);
     one.asked = with;
-    require(agent_of(*one.device).resolve(one.route, [this, which = one.number](bool) { find_owner(which); }), EAGAIN);
+    const cm::path own{.local = one.route.local, .peer = one.route.local}; // the peer that was resolved may be no more
+    require(agent_of(*one.device).resolve(own, [this, which = one.number](bool) { find_owner(which); }), EAGAIN);
     one.now = phase::connecting;
 }
 

@@ -196,9 +196,10 @@ TEST_P(OwnAddress, IsFoundByAPeer)
         detail::internals::backend(busy.get(0)).add_rdma_address({.address = a, .mac = mac_a, .vlan_tci = vlan_tci});
     const auto theirs =
         detail::internals::backend(busy.get(1)).add_rdma_address({.address = b, .mac = mac_b, .vlan_tci = vlan_tci});
-    EXPECT_EQ(ours->resolve(b), mac_b);
-    EXPECT_EQ(theirs->resolve(a), mac_a);
-    EXPECT_EQ(ours->resolve(a), mac_a) << "its own";
+    constexpr std::chrono::seconds patience{3};
+    EXPECT_EQ(ours->resolve(b, patience), mac_b);
+    EXPECT_EQ(theirs->resolve(a, patience), mac_a);
+    EXPECT_EQ(ours->resolve(a, patience), mac_a) << "its own";
     expect_conserved(software_nic(busy.get(0)).rdma());
     EXPECT_EQ(software_nic(busy.get(0)).rdma().arrivals().neighbor.value(), 2u) << "an answer and a question";
 }

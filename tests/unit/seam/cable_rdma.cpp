@@ -180,7 +180,8 @@ class cable_address final : public nic::held_rdma_address {
         tables_.addresses.erase(own_);
     }
     /// Of addresses at this port only: the cable ends here.
-    std::optional<std::array<std::uint8_t, 6>> resolve(const std::array<std::uint8_t, 16>& peer) override
+    std::optional<std::array<std::uint8_t, 6>> resolve(const std::array<std::uint8_t, 16>& peer,
+                                                       std::chrono::milliseconds) override
     {
         const std::scoped_lock lock(tables_.mutex);
         const auto found = tables_.addresses.find(peer);

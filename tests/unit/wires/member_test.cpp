@@ -52,6 +52,24 @@ TEST_F(Wire, KnowsWhichFramesAMemberHasYetToRead)
     EXPECT_FALSE(one->is_unread(theirs, later)) << "it has left";
 }
 
+TEST_F(Wire, KnowsWhoHasLeft)
+{
+    const auto one = join();
+    auto two = join();
+    const mac theirs = two->address();
+    EXPECT_FALSE(one->has_left(theirs));
+    EXPECT_FALSE(one->has_left(one->address()));
+    EXPECT_FALSE(one->has_left({2, 0, 0, 0, 0, 1})) << "no address of the wire";
+    send_now(*two, numbered(one->address(), 1, 60));
+    two.reset();
+    EXPECT_FALSE(one->has_left(theirs)) << "before its last frame";
+    EXPECT_EQ(receive_all(*one).size(), 1u);
+    EXPECT_TRUE(one->has_left(theirs));
+    two = join();
+    EXPECT_TRUE(one->has_left(theirs)) << "another one has its slot";
+    EXPECT_FALSE(one->has_left(two->address()));
+}
+
 TEST_F(Wire, BringsAFrameToItsSender)
 {
     const auto one = join();

@@ -212,8 +212,10 @@ TEST_F(SharedWire, KnowsThatAStoppedMemberHasYetToReadAndThatAKilledOneNeverWill
     std::uint64_t sent = 0;
     for (int looks = 0; looks != 50; ++looks, std::this_thread::sleep_for(std::chrono::milliseconds(5)))
         EXPECT_TRUE(self->is_unread(theirs, sent));
+    EXPECT_FALSE(self->has_left(theirs)) << "stopped";
     peer.end(SIGKILL);
     EXPECT_TRUE(eventually([&] { return !self->is_unread(theirs, sent); }));
+    EXPECT_TRUE(eventually([&] { return self->has_left(theirs); }));
 }
 
 /// How many descriptors of a file a process has.

@@ -1,5 +1,6 @@
 #include "nic/soft/soft_rdma_address.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -72,13 +73,12 @@ class soft_rdma_address::open_question {
     const net::roce_gid from_, target_;
 };
 
-/// Asks, and waits a second for the answer (RFC 4861: RetransTimer).
-std::optional<net::mac_address> soft_rdma_address::ask_once(open_question& question)
+/// Asks, and waits for the answer.
+std::optional<net::mac_address> soft_rdma_address::ask_once(open_question& question, clock::time_point until)
 {
-    using clock = std::chrono::steady_clock;
     question.ask();
     std::optional<net::mac_address> mac = question.answer();
-    for (const auto end = clock::now() + std::chrono::seconds(1); !mac && clock::now() < end && !port_->gone();) {
+    while (!mac && clock::now() < until && !port_->gone()) {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
         mac = question.answer();
     }
@@ -97,16 +97,25 @@ std::optional<net::mac_address> soft_rdma_address::known(const net::roce_gid& pe
     return mac;
 }
 
-std::optional<net::mac_address> soft_rdma_address::resolve(const net::roce_gid& peer)
+std::optional<net::mac_address> soft_rdma_address::resolve(const net::roce_gid& peer,
+                                                           std::chrono::milliseconds patience)
 {
-    constexpr int tries = 3; // RFC 4861: MAX_MULTICAST_SOLICIT
+    constexpr std::chrono::seconds pause{1}; // RFC 4861: RetransTimer
     std::optional<net::mac_address> mac = known(peer);
     if (mac)
         return mac;
+    const auto end = clock::now() + patience;
     open_question question(*port_, own_.address, peer);
-    for (int tried = 0; !mac && tried != tries && !port_->gone(); ++tried)
-        mac = ask_once(question);
+    do
+        mac = ask_once(question, std::min(end, clock::now() + pause));
+    while (!mac && clock::now() < end && !port_->gone());
     return mac;
+}
+
+std::optional<bool> soft_rdma_address::has_left(const net::mac_address& host) const
+{
+    const dpdk::shared_wire* const shared = port_->device().shared();
+    return shared ? std::optional(shared->member().has_left(host)) : std::nullopt;
 }
 
 } // namespace weftio::nic::soft

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Peers of librdmacm's programs that end without a word, addresses that nobody has, requests that nobody has room for, and listeners of one
+# port: below weftio-run, on one wire.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/below_run.bash"
+build=$(realpath "$1")
+needs_weftio_run "peers under weftio-run"
+needs_file /usr/include/rdma/rdma_cma.h librdmacm-dev "peers under weftio-run"
+work=$(mktemp -d)
+trap 'end_all; rm -rf "$work" /dev/shm/weftio-*peers-$$*' EXIT
+weftio=("$run" --wire peers-$$ --)
+c_program steps -lrdmacm -libverbs
+declare -A process=()
+
+# start NAME STEP...: a program in the background, whose output is in $work/NAME.
+start() {
+    "${weftio[@]}" "$work/steps" "${@:2}" >"$work/$1" 2>&1 </dev/null &
+    process[$1]=$!
+}
+
+# Its number is that of weftio-run, which becomes the program or has it as a child.
+end_now() {
+    local each
+    for each in $(family_of "${process[$1]}"); do kill -KILL "$each" 2>/dev/null; done
+    wait "${process[$1]}" 2>/dev/null
+    unset "process[$1]"
+}
+
+end_all() {
+    local each
+    for each in "${!process[@]}"; do end_now "$each"; done
+}
+
+# said NAME LINE: it has written the line.
+said() { grep -qx -- "$2" "$work/$1"; }
+says() { eventually_by "${process[$1]}" said "$1" "$2"; }
+listens() { compgen -G "/dev/shm/weftio-ports-wire-peers-$$/*-$1" >/dev/null; }
+
+# ended NAME: waits until it has ended. What has no end by then is killed, and lacks output.
+ended() {
+    is_over() { ! kill -0 "${process[$1]}" 2>/dev/null; }
+    within_patience is_over "$1"
+    end_now "$1"
+}
+
+# connected: a server and a client with a connection between them.
+server=(create bind=0.0.0.0/7301 listen=4 event accept event)
+client=(create resolve=127.0.0.1/7301 event route event connect event)
+connected() {
+    start server "${server[@]}" "$@"
+    eventually_by "${process[server]}" listens 7301
+    start client "${client[@]}" establish "${of_client[@]}"
+    says server "RDMA_CM_EVENT_ESTABLISHED 0"
+}
+
+disconnected=$'RDMA_CM_EVENT_CONNECT_REQUEST 0 at 0\nRDMA_CM_EVENT_ESTABLISHED 0\nRDMA_CM_EVENT_DISCONNECTED 0\nRDMA_CM_EVENT_TIMEWAIT_EXIT 0'
+asked=$'RDMA_CM_EVENT_ADDR_RESOLVED 0\nRDMA_CM_EVENT_ROUTE_RESOLVED 0'
+
+of_client=(wait)
+connected event event
+end_now client
+ended server
+check "a client is killed: the server's events" "$disconnected" "$(cat "$work/server")"
+
+of_client=(exec)
+connected event event
+ended server
+check "a client calls exec(): the server's events" "$disconnected" "$(cat "$work/server")"
+end_now client
+
+of_client=(event event)
+connected wait
+end_now server
+ended client
+check "a server is killed: the client's events" \
+    "$asked"$'\nRDMA_CM_EVENT_CONNECT_RESPONSE 0\nRDMA_CM_EVENT_DISCONNECTED 0\nRDMA_CM_EVENT_TIMEWAIT_EXIT 0' "$(cat "$work/client")"
+
+# A request that the server thinks about for longer than anybody waits for a test: the client has its MRA.
+start server "${server[@]:0:4}" wait
+eventually_by "${process[server]}" listens 7301
+start client "${client[@]}"
+says server "RDMA_CM_EVENT_CONNECT_REQUEST 0 at 0"
+sleep 2
+end_now server
+ended client
+check "a server is killed that has not answered: the client's events" "$asked"$'\nRDMA_CM_EVENT_UNREACHABLE -110' "$(cat "$work/client")"
+
+# Who has resolved the address of a listener that is killed before it connects.
+start server "${server[@]:0:4}" wait
+eventually_by "${process[server]}" listens 7301
+start client "${client[@]:0:5}" until="$work/killed" connect event
+says client RDMA_CM_EVENT_ROUTE_RESOLVED\ 0
+end_now server
+touch "$work/killed"
+ended client
+check "a listener is killed before a client connects: the client's events" "$asked"$'\nRDMA_CM_EVENT_REJECTED 8' "$(cat "$work/client")"
+finish
