@@ -76,7 +76,7 @@ server=''
 check "nobody listens: exit status" 255 $?
 check_has "nobody listens: what the client says" "cma event RDMA_CM_EVENT_REJECTED, error 8" "$(cat "$work/client")"
 "${weftio[@]}" rping -c -a 198.18.77.77 -C 1 >"$work/client" 2>&1 </dev/null
-check_has "no such host: what the client says" "cma event RDMA_CM_EVENT_ADDR_ERROR, error -113" "$(cat "$work/client")"
+check_has "no such host: what the client says" "cma event RDMA_CM_EVENT_ADDR_ERROR, error -110" "$(cat "$work/client")"
 two "rping, after the port's owner was killed" 7174 rping -s -C 5 -V -- rping -c -a 127.0.0.1 -C 5 -V
 
 # A link-local address of the wire, without the interface that Linux wants with one, and with it.

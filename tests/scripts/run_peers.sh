@@ -95,4 +95,10 @@ end_now server
 touch "$work/killed"
 ended client
 check "a listener is killed before a client connects: the client's events" "$asked"$'\nRDMA_CM_EVENT_REJECTED 8' "$(cat "$work/client")"
+
+# An address that nobody has: who waits for a short time is told before who has asked earlier and waits for long.
+start client create resolve=198.18.77.77/7301/6000 create resolve=198.18.77.77/7301/100 event event
+ended client
+check "nobody has the address: the client's events" $'RDMA_CM_EVENT_ADDR_ERROR -110\nRDMA_CM_EVENT_ADDR_ERROR -110 of 0' \
+    "$(cat "$work/client")"
 finish

@@ -8,7 +8,8 @@
  *   listen=BACKLOG
  *   resolve=ADDRESS/PORT/MILLISECONDS
  *   route connect establish accept reject disconnect destroy
- *   event             waits for an event and writes its name, its status, and the listener of a request
+ *   event             waits for an event and writes its name, its status, the listener of a request, and the
+ *                     identifier if it is another than the steps use
  *   quiet=MILLISECONDS  writes "quiet" if no event comes
  *   until=FILE        waits until the file is there
  *   wait              waits for a signal
@@ -174,6 +175,10 @@ static int event(const char* text)
                 printf(" at %d", each);
         if (keep(told->id))
             return -1;
+    } else {
+        for (int each = 0; each != count; ++each)
+            if (made[each] == told->id && each != current)
+                printf(" of %d", each);
     }
     printf("\n");
     return rdma_ack_cm_event(told);

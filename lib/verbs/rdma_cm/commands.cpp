@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <span>
 
@@ -95,11 +96,17 @@ void bind(const command& what, service& of, file& in, int)
     of.bind(of.find(in, asked.id), required_address(asked.addr, asked.addr_size));
 }
 
+/// The program's number is an int.
+std::chrono::milliseconds timeout_of(std::uint32_t asked)
+{
+    return std::chrono::milliseconds(static_cast<std::int32_t>(asked));
+}
+
 void resolve_ip(const command& what, service& of, file& in, int)
 {
     const auto asked = what.request<rdma_ucm_resolve_ip>();
     of.resolve_address(of.find(in, asked.id), optional_address(asked.src_addr, sizeof asked.src_addr),
-                       required_address(asked.dst_addr, sizeof asked.dst_addr));
+                       required_address(asked.dst_addr, sizeof asked.dst_addr), timeout_of(asked.timeout_ms));
 }
 
 void resolve_addr(const command& what, service& of, file& in, int)
@@ -107,7 +114,7 @@ void resolve_addr(const command& what, service& of, file& in, int)
     const auto asked = what.request<rdma_ucm_resolve_addr>();
     require(asked.reserved == 0, EINVAL);
     of.resolve_address(of.find(in, asked.id), optional_address(asked.src_addr, asked.src_size),
-                       required_address(asked.dst_addr, asked.dst_size));
+                       required_address(asked.dst_addr, asked.dst_size), timeout_of(asked.timeout_ms));
 }
 
 void resolve_route(const command& what, service& of, file& in, int)

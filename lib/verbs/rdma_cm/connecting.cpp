@@ -129,14 +129,27 @@ void service::tell(identifier& one, rdma_ucm_event_resp says, identifier* about)
     one.in->push({.says = says, .about = counts.number, .new_identifier = about ? one.number : 0});
 }
 
+/// Asks for a second at most: others may wait for their turn.
+bool service::ask_for_peer(identifier& one)
+{
+    using namespace std::chrono;
+    const auto left = ceil<milliseconds>(one.resolve_until - steady_clock::now());
+    return agents_[*one.device]->resolve(
+        one.route, [this, which = one.number](bool reachable) { found(which, reachable); },
+        std::clamp(left, milliseconds(0), milliseconds(1000)));
+}
+
 void service::found(std::uint32_t which, bool reachable)
 {
     const std::scoped_lock lock(mutex);
     const auto known = identifiers_.find(which);
     if (known == identifiers_.end() || known->second.now != phase::resolving)
         return;
-    known->second.now = reachable ? phase::resolved : phase::bound;
-    tell(known->second, reachable ? event_of(address_resolved) : event_of(address_error, -EHOSTUNREACH));
+    identifier& one = known->second;
+    if (!reachable && std::chrono::steady_clock::now() < one.resolve_until && ask_for_peer(one))
+        return;
+    one.now = reachable ? phase::resolved : phase::bound;
+    tell(one, reachable ? event_of(address_resolved) : event_of(address_error, -ETIMEDOUT));
 }
 
 void service::connect(identifier& one, const rdma_ucm_conn_param& with)

@@ -3,6 +3,7 @@
 
 #include <rdma/rdma_user_cm.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -49,6 +50,7 @@ struct identifier {
     std::optional<unsigned> device{}; ///< index of its node
     unsigned gid_index = 0;
     cm::path route{};
+    std::chrono::steady_clock::time_point resolve_until{};
 
     std::vector<std::pair<unsigned, std::uint32_t>> listeners{}; ///< node, and number at its manager
     std::size_t backlog = 0, undelivered = 0;                    ///< of requests that the program has not read

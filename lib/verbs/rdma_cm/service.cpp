@@ -415,7 +415,8 @@ void service::listen(identifier& one, std::size_t backlog)
     one.now = phase::listening;
 }
 
-void service::resolve_address(identifier& one, const std::optional<socket_address>& from, const socket_address& to)
+void service::resolve_address(identifier& one, const std::optional<socket_address>& from, const socket_address& to,
+                              std::chrono::milliseconds timeout)
 {
     require(one.now == phase::idle || one.now == phase::bound, EINVAL);
     require(to.is != socket_address::kind::infiniband, ENODEV);
@@ -429,9 +430,9 @@ void service::resolve_address(identifier& one, const std::optional<socket_addres
         one.local = address_of(one.route.local, one.local.port);
     one.remote = to;
     one.now = phase::resolving;
-    const bool asked = agents_[*one.device]->resolve(
-        one.route, [this, which = one.number](bool reachable) { found(which, reachable); });
-    if (!asked) {
+    constexpr std::chrono::hours endless{24 * 365};
+    one.resolve_until = std::chrono::steady_clock::now() + (timeout.count() < 0 ? endless : timeout);
+    if (!ask_for_peer(one)) {
         one.now = phase::bound;
         throw failure{EAGAIN};
     }

@@ -1,6 +1,7 @@
 // The connection manager of a process, as librdmacm sees the kernel's: identifiers, and what they wait for.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -43,7 +44,9 @@ class service {
     std::uint32_t destroy(file& in, int number, std::uint32_t which);
     void bind(identifier& one, const socket_address& to);
     void listen(identifier& one, std::size_t backlog);
-    void resolve_address(identifier& one, const std::optional<socket_address>& from, const socket_address& to);
+    /// @param timeout  of the answer; negative: none
+    void resolve_address(identifier& one, const std::optional<socket_address>& from, const socket_address& to,
+                         std::chrono::milliseconds timeout);
     void resolve_route(identifier& one);
     void connect(identifier& one, const rdma_ucm_conn_param& with);
     void accept(identifier& one, std::uint64_t user_handle, const rdma_ucm_conn_param& with);
@@ -82,6 +85,7 @@ class service {
     std::uint16_t free_port(cm::port_space space);
     void take_port(identifier& one);
     bool is_taken_here(const identifier& one) const;
+    bool ask_for_peer(identifier& one);
     void found(std::uint32_t which, bool reachable);
     void begin_connection(identifier& one, const rdma_ucm_conn_param& with);
     void begin_resolution(identifier& one, const rdma_ucm_conn_param& with);
