@@ -101,4 +101,23 @@ start client create resolve=198.18.77.77/7301/6000 create resolve=198.18.77.77/7
 ended client
 check "nobody has the address: the client's events" $'RDMA_CM_EVENT_ADDR_ERROR -110\nRDMA_CM_EVENT_ADDR_ERROR -110 of 0' \
     "$(cat "$work/client")"
+
+# A backlog of one, and a program that does not read: the second client is served when the program reads.
+start server create bind=0.0.0.0/7303 listen=1 until="$work/reads" event accept event event accept event
+eventually_by "${process[server]}" listens 7303
+full=(create resolve=127.0.0.1/7303 event route event connect)
+start first "${full[@]}" event establish until="$work/never"
+says first "RDMA_CM_EVENT_ROUTE_RESOLVED 0"
+sleep 0.5
+start client "${full[@]}" event establish until="$work/never"
+says client "RDMA_CM_EVENT_ROUTE_RESOLVED 0"
+sleep 0.5
+touch "$work/reads"
+ended server
+request='RDMA_CM_EVENT_CONNECT_REQUEST 0 at 0' established='RDMA_CM_EVENT_ESTABLISHED 0'
+check "a full backlog: the server's events" "$request"$'\n'"$request"$'\n'"$established"$'\n'"$established" \
+    "$(sed 's/ of .*//' "$work/server" | sort)"
+check "a full backlog: the second client's events" "$asked"$'\nRDMA_CM_EVENT_CONNECT_RESPONSE 0' "$(cat "$work/client")"
+end_now first
+end_now client
 finish

@@ -346,16 +346,23 @@ std::uint32_t service::leave(file& in, int number, std::uint32_t which)
     return reported;
 }
 
-/// A new identifier for the request of a peer. nullptr: there is no listener, or its program reads too slowly.
+/// A new identifier for the request of a peer. nullptr: there is no listener, or its program reads too slowly. A REQ
+/// is then as lost: when the peer repeats it, there may be room. A datagram's request is refused, as by Linux.
 identifier* service::take_request(unsigned device, const cm::event& next)
 {
     const auto listener = by_listener_.find({device, next.listener});
     const auto gid = std::ranges::find(gids_[device], next.route.local);
-    const bool fits = listener != by_listener_.end() && gid != gids_[device].end() &&
-                      identifiers_.at(listener->second).undelivered < identifiers_.at(listener->second).backlog;
-    if (!fits)
+    if (listener == by_listener_.end() || gid == gids_[device].end()) {
+        agent_of(device).call([&](cm::manager& of, std::uint64_t now) { return of.destroy(next.id, now); });
         return nullptr;
+    }
     identifier& asked = identifiers_.at(listener->second);
+    if (asked.undelivered >= asked.backlog) {
+        agent_of(device).call([&](cm::manager& of, std::uint64_t now) {
+            return asked.datagrams ? of.destroy(next.id, now) : of.ignore(next.id);
+        });
+        return nullptr;
+    }
     identifier& made = add(asked.in);
     made.space = asked.space;
     made.datagrams = asked.datagrams;
@@ -374,10 +381,8 @@ identifier* service::take_request(unsigned device, const cm::event& next)
 void service::tell_request(unsigned device, const cm::event& next)
 {
     identifier* const made = take_request(device, next);
-    if (!made) {
-        agent_of(device).call([&](cm::manager& of, std::uint64_t now) { return of.destroy(next.id, now); });
+    if (!made)
         return;
-    }
     identifier& listener = identifiers_.at(by_listener_.at({device, next.listener}));
     const auto tell_it = [&](const auto& request, const rdma_ucm_event_resp& says) {
         const cm::ip_header ports =

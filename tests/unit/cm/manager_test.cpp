@@ -96,6 +96,27 @@ TEST(CmManager, RepeatsTheSameRequestAndGivesUp)
     EXPECT_EQ(ends.client_state(), state::time_wait);
 }
 
+/// For a user who has no room: the next REQ of the peer finds a manager that knows nothing of it.
+TEST(CmManager, IgnoredRequestIsAskedAgain)
+{
+    both ends;
+    auto& [client, server, listener, client_id, server_id, now] = ends;
+    client.under_test.connect(client.to(server), usual_req(0x11), now, client_id);
+    carry(client, server, now);
+    server_id = server.told().id;
+    EXPECT_EQ(server.under_test.ignore(server_id), refusal::none);
+    EXPECT_TRUE(server.silent());
+    EXPECT_EQ(server.under_test.size(), 0u);
+    client.under_test.expire(now += usual_wait);
+    carry(client, server, now);
+    server_id = server.told().id;
+    EXPECT_EQ(server.under_test.accept(server_id, {.queue = 0x111}, now), refusal::none);
+    EXPECT_EQ(server.under_test.ignore(server_id), refusal::wrong_state);
+    EXPECT_EQ(server.under_test.ignore(server_id + 1), refusal::unknown_connection);
+    carry(client, server, now);
+    EXPECT_EQ(client.told().kind, event_kind::connect_response);
+}
+
 /// The peer finds the connection by who has given it up: it knows no other ID.
 TEST(CmManager, RequestThatIsGivenUpEndsAtThePeer)
 {
