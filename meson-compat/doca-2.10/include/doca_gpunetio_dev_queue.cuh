@@ -11,7 +11,9 @@ WEFTIO_FN doca_error_t weftio_doca_queue_full(struct weftio_dev_send_queue *queu
 
     if (status != WEFTIO_DEV_OK)
         return weftio_doca_error(status);
-    if (weftio_load_relaxed_u32(&queue->ring.ready) == weftio_dev_send_completed(&queue->ring))
+    /* Entries may have been completed since; those that are left, if there is no room now, were never committed. */
+    if (weftio_load_relaxed_u32(&queue->ring.ready) == weftio_dev_send_completed(&queue->ring) &&
+        !weftio_dev_send_room(&queue->ring, 1))
         return DOCA_ERROR_FULL;
     weftio_relax(attempt);
     return DOCA_SUCCESS;
