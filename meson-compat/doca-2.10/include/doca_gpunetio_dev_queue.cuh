@@ -4,24 +4,34 @@
 #include "doca_gpunetio_dev_buf.cuh"
 #include "weftio/device/queue/send.h"
 
-/** After an entry found no room: DOCA_SUCCESS to try again, DOCA_ERROR_FULL there will be none before a commit. */
-WEFTIO_FN doca_error_t weftio_doca_queue_full(struct weftio_dev_send_queue *queue, weftio_u32 attempt)
+/** One iteration of a wait for entries that the NIC executes: DOCA_SUCCESS to go on. */
+WEFTIO_FN doca_error_t weftio_doca_queue_wait(const struct weftio_dev_send_queue *queue, weftio_u32 attempt)
 {
     const weftio_s32 status = weftio_dev_send_queue_status(queue);
 
-    if (status != WEFTIO_DEV_OK)
-        return weftio_doca_error(status);
-    /* Entries may have been completed since; those that are left, if there is no room now, were never committed. */
-    if (weftio_load_relaxed_u32(&queue->ring.ready) == weftio_dev_send_completed(&queue->ring) &&
-        !weftio_dev_send_room(&queue->ring, 1))
-        return DOCA_ERROR_FULL;
-    weftio_relax(attempt);
-    return DOCA_SUCCESS;
+    if (status == WEFTIO_DEV_OK)
+        weftio_relax(attempt);
+    return weftio_doca_error(status);
 }
 
 /**
- * Weak mode: waits until the entry that was at this place of the ring is done. `*position` is masked or runs on, and
- * runs on afterwards.
+ * Strong mode, after an entry found no room: DOCA_SUCCESS to try again, DOCA_ERROR_FULL there will be none before a
+ * commit.
+ */
+WEFTIO_FN doca_error_t weftio_doca_queue_full(const struct weftio_dev_send_queue *queue, weftio_u32 attempt)
+{
+    /* Not from what is completed: that may have changed since the entry found no room. */
+    const weftio_u32 uncommitted =
+        weftio_load_relaxed_u32(&queue->ring.reserved) - weftio_load_relaxed_u32(&queue->ring.ready);
+
+    if (uncommitted == queue->ring.mask + 1)
+        return DOCA_ERROR_FULL;
+    return weftio_doca_queue_wait(queue, attempt);
+}
+
+/**
+ * Weak mode: waits until the entry that was at this place of the ring is done, which has been committed. `*position` is
+ * masked or runs on, and runs on afterwards.
  */
 WEFTIO_FN doca_error_t weftio_doca_queue_place(struct weftio_dev_send_queue *queue, weftio_u32 *position)
 {
@@ -30,9 +40,9 @@ WEFTIO_FN doca_error_t weftio_doca_queue_place(struct weftio_dev_send_queue *que
     *position = weftio_dev_send_queue_unmask(queue, *position & queue->ring.mask);
     for (weftio_u32 attempt = 0; *position - weftio_load_relaxed_u32(&queue->ring.completed) > queue->ring.mask;
          ++attempt) {
-        weftio_store_relaxed_u32(&queue->ring.completed, weftio_dev_send_completed(&queue->ring));
-        if (attempt && (error = weftio_doca_queue_full(queue, attempt)) != DOCA_SUCCESS)
+        if (attempt && (error = weftio_doca_queue_wait(queue, attempt)) != DOCA_SUCCESS)
             break;
+        weftio_store_relaxed_u32(&queue->ring.completed, weftio_dev_send_completed(&queue->ring));
     }
     return error;
 }

@@ -45,11 +45,12 @@ std::string configuration()
 }
 
 /// The one object for these values: pointers to it stay valid, and equal, in all lists.
-std::shared_ptr<doca_devinfo> interned(const std::string& pci, const std::string& ibdev, const std::string& spec)
+std::shared_ptr<doca_devinfo> interned(const std::string& pci, const std::string& ibdev, const std::string& address,
+                                       const std::string& spec)
 {
     std::shared_ptr<doca_devinfo> same;
     living<doca_devinfo>::any([&](const std::shared_ptr<doca_devinfo>& info) {
-        if (info->pci == pci && info->ibdev == ibdev && info->spec == spec)
+        if (info->pci == pci && info->ibdev == ibdev && info->address == address && info->spec == spec)
             same = info;
         return same != nullptr;
     });
@@ -58,15 +59,16 @@ std::shared_ptr<doca_devinfo> interned(const std::string& pci, const std::string
     auto info = std::make_shared<doca_devinfo>();
     info->pci = pci;
     info->ibdev = ibdev;
+    info->address = address;
     info->spec = spec;
     living<doca_devinfo>::add(info);
     return info;
 }
 
-/// One device: PCI[,IBNAME]=SPEC.
+/// One device: PCI[,IBNAME[,ADDRESS]]=SPEC.
 std::shared_ptr<doca_devinfo> parsed(const std::string& line)
 {
-    static const std::regex form{R"(([^,=]+)(,([^=,]+))?=(.+))"};
+    static const std::regex form{R"(([^,=]+)(,([^=,]*))?(,([^=,]+))?=(.+))"};
     std::smatch parts;
     require(std::regex_match(line, parts, form), DOCA_ERROR_BAD_CONFIG,
             "{}: \"{}\" is no device; write PCI[,IBNAME]=PORT, as in 0000:b5:00.0,mlx5_0=iface:eth0", variable, line);
@@ -76,7 +78,7 @@ std::shared_ptr<doca_devinfo> parsed(const std::string& line)
     const std::string ibdev = trimmed(parts[3]);
     require(ibdev.size() < DOCA_DEVINFO_IBDEV_NAME_SIZE, DOCA_ERROR_BAD_CONFIG, "{}: \"{}\" is longer than {} letters",
             variable, ibdev, DOCA_DEVINFO_IBDEV_NAME_SIZE - 1);
-    return interned(pci, ibdev, trimmed(parts[4]));
+    return interned(pci, ibdev, trimmed(parts[5]), trimmed(parts[6]));
 }
 
 } // namespace

@@ -27,6 +27,20 @@ std::mutex registrations_mutex;
 
 doca_devinfo_rep* no_representors[1] = {}; ///< every list of them
 
+/// As of devices of weftio-run: from the range for tests (RFC 2544).
+std::string address_of(const std::array<std::uint8_t, 6>& mac)
+{
+    return fmt::format("198.18.{}.{}", mac[4], mac[5] % 254 + 1);
+}
+/// RFC 4291, appendix A.
+std::string link_local_of(const std::array<std::uint8_t, 6>& mac)
+{
+    require(mac != std::array<std::uint8_t, 6>{}, DOCA_ERROR_NOT_SUPPORTED,
+            "the device has no MAC address, and so no link-local address");
+    return fmt::format("fe80::{:x}:{:x}:{:x}:{:x}", (mac[0] ^ 2) << 8 | mac[1], mac[2] << 8 | 0xff, 0xfe00 | mac[3],
+                       mac[4] << 8 | mac[5]);
+}
+
 void copy_name(const std::string& name, char* out, std::uint32_t size)
 {
     require(out, DOCA_ERROR_INVALID_VALUE, "the buffer for the name is a null pointer");
@@ -59,6 +73,19 @@ std::shared_ptr<opened_device> doca_devinfo::open()
     return opened;
 }
 
+std::shared_ptr<weftio::rdma_device> doca_devinfo::rdma(const weftio::port& port, bool is_link_local)
+{
+    std::lock_guard lock(mutex_);
+    auto& place = rdma_[is_link_local];
+    auto device = place.lock();
+    if (!device) {
+        const auto own = is_link_local ? link_local_of(port.mac()) : address.empty() ? address_of(port.mac()) : address;
+        device = std::make_shared<weftio::rdma_device>(port, weftio::rdma_device_options{.address = own});
+        place = device;
+    }
+    return device;
+}
+
 void doca_dev::add(const std::shared_ptr<weftio::memory_region>& region)
 {
     std::lock_guard lock(registrations_mutex);
@@ -79,6 +106,16 @@ const weftio::dma_engine& doca_dev::dma()
         if (auto region = weak.lock())
             region->register_with(made);
     return dma_.emplace(std::move(made));
+}
+
+std::shared_ptr<weftio::rdma_device> doca_dev::rdma(std::uint32_t gid_index)
+{
+    const bool is_link_local = gid_index == 1;
+    std::lock_guard lock(registrations_mutex);
+    auto& device = rdma_[is_link_local];
+    if (!device)
+        device = info->rdma(port(), is_link_local);
+    return device;
 }
 
 doca_error_t doca_devinfo_create_list(doca_devinfo*** list, std::uint32_t* count)

@@ -1,6 +1,8 @@
 // Devices and the ports behind them.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "weftio/dma.hpp"
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
+#include "weftio/rdma.hpp"
 
 namespace weftio::doca {
 
@@ -28,18 +31,25 @@ struct opened_device {
 struct doca_devinfo {
     static constexpr const char* noun = "device information";
 
-    std::string pci, ibdev, spec;
+    std::string pci, ibdev;
+    std::string address; ///< of RDMA; empty: one that is made from the MAC
+    std::string spec;
 
     /// The device, opened unless somebody holds it. @throws weftio::error as weftio::port::open
     std::shared_ptr<weftio::doca::opened_device> open();
+    /// Its RDMA device at `address`, or at the link-local address of its MAC, made unless somebody holds it.
+    /// @throws weftio::error as weftio::rdma_device
+    std::shared_ptr<weftio::rdma_device> rdma(const weftio::port& port, bool is_link_local);
 
  private:
     std::mutex mutex_;
     std::weak_ptr<weftio::doca::opened_device> opened_;
+    std::array<std::weak_ptr<weftio::rdma_device>, 2> rdma_;
 };
 
 struct doca_dev {
     static constexpr const char* noun = "device";
+    static constexpr std::uint32_t gids = 4; ///< numbered as those of a ConnectX: IPv4 is 3, which guides name
 
     explicit doca_dev(std::shared_ptr<doca_devinfo> of) : info(std::move(of)), opened(info->open()) {}
 
@@ -53,9 +63,12 @@ struct doca_dev {
     void add(const std::shared_ptr<weftio::memory_region>& region);
     /// The engine that copies memory, made unless there is one. @throws weftio::error as weftio::dma_engine
     const weftio::dma_engine& dma();
+    /// The RDMA device that has this GID. @throws weftio::error as weftio::rdma_device
+    std::shared_ptr<weftio::rdma_device> rdma(std::uint32_t gid_index);
 
  private:
     std::optional<weftio::dma_engine> dma_;
+    std::array<std::shared_ptr<weftio::rdma_device>, 2> rdma_; ///< so that it stays between two contexts
     std::vector<std::weak_ptr<weftio::memory_region>> regions_;
 };
 

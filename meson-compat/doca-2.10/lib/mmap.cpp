@@ -12,18 +12,6 @@ namespace {
 /// What a descriptor begins with; its last number changes with its layout.
 constexpr std::string_view magic = "weftio-doca-mmap-1";
 
-weftio::access rights_of(std::uint32_t flags)
-{
-    weftio::access rights = weftio::access::local_write;
-    if (flags & DOCA_ACCESS_FLAG_RDMA_READ)
-        rights = rights | weftio::access::remote_read;
-    if (flags & DOCA_ACCESS_FLAG_RDMA_WRITE)
-        rights = rights | weftio::access::remote_write;
-    if (flags & DOCA_ACCESS_FLAG_RDMA_ATOMIC)
-        rights = rights | weftio::access::remote_atomic;
-    return rights;
-}
-
 /// Memory that doca_gpu_mem_alloc has not made: cudaMalloc's where there is a GPU that knows it, else the host's.
 std::shared_ptr<const weftio::memory> adopted(void* address, std::size_t bytes)
 {
@@ -41,6 +29,28 @@ std::shared_ptr<const weftio::memory> adopted(void* address, std::size_t bytes)
 }
 
 } // namespace
+
+namespace weftio::doca {
+
+void require_access_flags(std::uint32_t flags)
+{
+    constexpr std::uint32_t all = DOCA_ACCESS_FLAG_PCI_RELAXED_ORDERING * 2 - 1;
+    require(!(flags & ~all), DOCA_ERROR_INVALID_VALUE, "{:#x} has flags that are no DOCA_ACCESS_FLAG_*", flags);
+}
+
+access rights_of(std::uint32_t flags)
+{
+    access rights = access::local_write;
+    if (flags & DOCA_ACCESS_FLAG_RDMA_READ)
+        rights = rights | access::remote_read;
+    if (flags & DOCA_ACCESS_FLAG_RDMA_WRITE)
+        rights = rights | access::remote_write;
+    if (flags & DOCA_ACCESS_FLAG_RDMA_ATOMIC)
+        rights = rights | access::remote_atomic;
+    return rights;
+}
+
+} // namespace weftio::doca
 
 void doca_mmap::require_stopped() const
 {
@@ -108,8 +118,7 @@ void doca_mmap::remove(const doca_dev* device)
 
 void doca_mmap::set_permissions(std::uint32_t flags)
 {
-    constexpr std::uint32_t all = DOCA_ACCESS_FLAG_PCI_RELAXED_ORDERING * 2 - 1;
-    require(!(flags & ~all), DOCA_ERROR_INVALID_VALUE, "{:#x} has flags that are no DOCA_ACCESS_FLAG_*", flags);
+    require_access_flags(flags);
     std::lock_guard lock(mutex_);
     require_stopped();
     flags_ = flags;

@@ -13,6 +13,14 @@
 #include "weftio/memory.hpp"
 #include "weftio/rdma.hpp"
 
+namespace weftio::doca {
+
+/// @throws failure DOCA_ERROR_INVALID_VALUE `flags` has others than DOCA_ACCESS_FLAG_*
+void require_access_flags(std::uint32_t flags);
+access rights_of(std::uint32_t flags);
+
+} // namespace weftio::doca
+
 struct doca_mmap {
     static constexpr const char* noun = "mmap";
 
