@@ -93,7 +93,8 @@ struct rdma_end {
         std::size_t size = 0;
         connections.push_back(nullptr);
         EXPECT_EQ(doca_rdma_export(rdma, &descriptor, &size, &connections.back()), DOCA_SUCCESS);
-        return {static_cast<const char*>(descriptor), size};
+        text.assign(static_cast<const char*>(descriptor), size);
+        return text;
     }
     void progress()
     {
@@ -140,6 +141,7 @@ struct rdma_end {
     std::vector<doca_buf_arr*> arrays;
     doca_gpu_buf_arr *local = nullptr, *remote = nullptr;
     std::vector<doca_rdma_connection*> connections;
+    std::string text; ///< exported last
     rdma_notes noted;
 };
 

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "rdma_ends.hpp"
+#include "weftio/rdma.hpp"
 
 namespace weftio::test {
 namespace {
@@ -173,6 +174,7 @@ TEST_F(DocaRdma, ReadsAreThereWhenTheWaitReturns)
     start();
     server.fill(200);
     connect();
+    EXPECT_TRUE(rdma_address::of_text(client.text.c_str()).peer().address.starts_with("fe80::"));
     auto reader = launch(read_elements, 1u, client.handle, client.local, client.remote, &sent);
     ASSERT_TRUE(finish(reader));
     EXPECT_EQ(sent.wrong, 0u);

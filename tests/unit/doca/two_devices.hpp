@@ -47,9 +47,7 @@ class DocaDevices : public testing::Test {
 
     void SetUp() override
     {
-        const std::string wire = "wire:doca" + std::to_string(::getpid());
-        setenv("WEFTIO_DOCA_DEVICES",
-               (std::string(first_pci) + ",mlx5_0=" + wire + ";" + second_pci + ",mlx5_1=" + wire).c_str(), 1);
+        setenv("WEFTIO_DOCA_DEVICES", devices("wire:doca" + std::to_string(::getpid())).c_str(), 1);
         first = open_device("01:00.0");
         second = open_device(second_pci);
         ASSERT_TRUE(first && second);
@@ -63,6 +61,10 @@ class DocaDevices : public testing::Test {
         unsetenv("WEFTIO_DOCA_DEVICES");
     }
 
+    virtual std::string devices(const std::string& wire)
+    {
+        return std::string(first_pci) + ",mlx5_0=" + wire + ";" + second_pci + ",mlx5_1=" + wire;
+    }
     /// A kernel of these programs, which runs on the CPU.
     template <class... Parameters, class... Arguments>
     running_kernel launch(void (*function)(Parameters...), std::uint32_t lanes, Arguments... arguments)
