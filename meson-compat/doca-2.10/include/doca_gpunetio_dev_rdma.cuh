@@ -289,10 +289,16 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_commit_weak(struct doca_gpu_dev_rdma* r
     return weftio_doca_rdma_committed(connection, before, weftio_dev_rdma_commit_weak(connection->queue, count));
 }
 
-/** Waits until what one connection has committed is done, and adds those commits to `*commits`. */
+/**
+ * Waits until what one connection has committed is done, and adds those commits to `*commits`. A connection that has
+ * failed without them is left out: it may be nobody's any more.
+ */
 WEFTIO_FN doca_error_t weftio_doca_rdma_wait(struct weftio_doca_connection* connection, weftio_u32* commits)
 {
     const weftio_u32 committed = weftio_load_relaxed_u32(&connection->committed);
+
+    if (committed == weftio_load_relaxed_u32(&connection->waited))
+        return DOCA_SUCCESS;
     struct weftio_dev_send_queue* queue = &connection->queue->queue;
     const weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
     const weftio_s32 status = weftio_dev_send_completed(&queue->ring) == ready
@@ -310,7 +316,7 @@ WEFTIO_FN doca_error_t weftio_doca_rdma_wait(struct weftio_doca_connection* conn
  * Waits until all committed entries of all connections are done: peers have acknowledged them. One thread.
  *
  * @param[out] commits  how many commits are done, of connections that have not failed, since the last call
- * @return of connections that have failed, the first failure
+ * @return of connections that have failed with commits, the first failure; again in later calls
  */
 WEFTIO_FN doca_error_t doca_gpu_dev_rdma_wait_all(struct doca_gpu_dev_rdma* rdma, weftio_u32* commits)
 {

@@ -228,8 +228,7 @@ void doca_rdma::disconnect(const connection_pointer& connection)
     const life before = connection->state;
     if (before == life::ended)
         return;
-    if (before == life::requested) {
-        connection->request.reset(); // which rejects it
+    if (before == life::requested) { // its destructor rejects
         connection->state = life::ended;
         std::erase(requests_, connection);
         living<doca_rdma_connection>::remove(connection.get());

@@ -202,6 +202,8 @@ void write_twice(doca_gpu_dev_rdma* rdma, std::uint32_t connection, doca_gpu_buf
         for (std::uint32_t attempt = 0; !DOCA_GPUNETIO_VOLATILE(*go_on); ++attempt)
             weftio_relax(attempt);
     }
+    std::uint32_t position = 0, mask = 0;
+    out->wrong += doca_gpu_dev_rdma_get_info(rdma, connection, &position, &mask) != DOCA_SUCCESS || position != 2;
 }
 
 TEST_F(DocaRdma, SecondConnectionIsMadeWhileAKernelUsesTheFirst)
