@@ -18,12 +18,12 @@
 
 /** The receive queue of all connections. */
 struct doca_gpu_dev_rdma_r {
-    struct weftio_dev_rdma_recv* queue;
+    struct weftio_dev_rdma_recv *queue;
 };
 
 /** Of Weftio: one connection. */
 struct weftio_doca_connection {
-    struct weftio_dev_rdma* queue;
+    struct weftio_dev_rdma *queue;
     weftio_u32 committed; /**< calls of commit that had entries */
     weftio_u32 waited;    /**< those of them that doca_gpu_dev_rdma_wait_all() has counted */
 };
@@ -31,7 +31,7 @@ struct weftio_doca_connection {
 /** Made by doca_ctx_start() of an RDMA context. */
 struct doca_gpu_dev_rdma {
     struct doca_gpu_dev_rdma_r receives;
-    struct weftio_doca_connection* const* connections;
+    struct weftio_doca_connection *const *connections;
     weftio_u64 count;
 };
 
@@ -54,20 +54,20 @@ enum doca_gpu_dev_rdma_recv_wait_flags {
 /* Of Weftio: the requests. One that is refused has no segments. */
 
 /** The connection, or 0. */
-WEFTIO_FN struct weftio_doca_connection* weftio_doca_rdma_at(const struct doca_gpu_dev_rdma* rdma, weftio_u32 index)
+WEFTIO_FN struct weftio_doca_connection *weftio_doca_rdma_at(const struct doca_gpu_dev_rdma *rdma, weftio_u32 index)
 {
     return rdma && index < rdma->count ? rdma->connections[index] : 0;
 }
 
 /** Whether bytes of one message lie in a local buffer; 0 bytes need none. */
-WEFTIO_FN weftio_u32 weftio_doca_rdma_is_local(const struct doca_gpu_buf* buf, weftio_u64 offset, weftio_u64 bytes)
+WEFTIO_FN weftio_u32 weftio_doca_rdma_is_local(const struct doca_gpu_buf *buf, weftio_u64 offset, weftio_u64 bytes)
 {
     return !bytes ||
            (bytes <= WEFTIO_DEV_RDMA_MOST_BYTES && weftio_doca_buf_has(buf, offset, bytes) && !buf->is_remote);
 }
 
 /** Those bytes. */
-WEFTIO_FN struct weftio_dev_buf weftio_doca_rdma_local(const struct doca_gpu_buf* buf, weftio_u64 offset,
+WEFTIO_FN struct weftio_dev_buf weftio_doca_rdma_local(const struct doca_gpu_buf *buf, weftio_u64 offset,
                                                        weftio_u64 bytes)
 {
     const struct weftio_dev_buf none = {0, 0, 0};
@@ -77,7 +77,7 @@ WEFTIO_FN struct weftio_dev_buf weftio_doca_rdma_local(const struct doca_gpu_buf
 
 /** A WRITE; a READ has another opcode. */
 WEFTIO_FN struct weftio_dev_rdma_request
-weftio_doca_rdma_write(const struct doca_gpu_buf* remote, weftio_u64 remote_offset, const struct doca_gpu_buf* local,
+weftio_doca_rdma_write(const struct doca_gpu_buf *remote, weftio_u64 remote_offset, const struct doca_gpu_buf *local,
                        weftio_u64 local_offset, weftio_u64 bytes, weftio_u32 opcode, weftio_u32 immediate)
 {
     struct weftio_dev_rdma_request request = weftio_dev_rdma_begin(opcode, immediate);
@@ -98,7 +98,7 @@ weftio_doca_rdma_write(const struct doca_gpu_buf* remote, weftio_u64 remote_offs
     return request;
 }
 
-WEFTIO_FN struct weftio_dev_rdma_request weftio_doca_rdma_send(const struct doca_gpu_buf* local, weftio_u64 offset,
+WEFTIO_FN struct weftio_dev_rdma_request weftio_doca_rdma_send(const struct doca_gpu_buf *local, weftio_u64 offset,
                                                                weftio_u64 bytes, weftio_u32 opcode,
                                                                weftio_u32 immediate)
 {
@@ -128,14 +128,14 @@ WEFTIO_FN weftio_u32 weftio_doca_rdma_immediate(weftio_u32 has_one, weftio_u32 i
 }
 
 /** Enqueues at the next free position; while the ring is full of committed entries, waits until one is done. */
-WEFTIO_FN doca_error_t weftio_doca_rdma_strong(const struct doca_gpu_dev_rdma* rdma, weftio_u32 index,
+WEFTIO_FN doca_error_t weftio_doca_rdma_strong(const struct doca_gpu_dev_rdma *rdma, weftio_u32 index,
                                                struct weftio_dev_rdma_request request)
 {
-    const struct weftio_doca_connection* connection = weftio_doca_rdma_at(rdma, index);
+    const struct weftio_doca_connection *connection = weftio_doca_rdma_at(rdma, index);
 
     if (!connection || !request.segments)
         return DOCA_ERROR_INVALID_VALUE;
-    struct weftio_dev_rdma* queue = connection->queue;
+    struct weftio_dev_rdma *queue = connection->queue;
     for (weftio_u32 attempt = 0;; ++attempt) {
         const weftio_s32 status = weftio_dev_rdma_enqueue(queue, request, WEFTIO_DEV_SEND_NONE);
         if (status != WEFTIO_DEV_FULL)
@@ -147,22 +147,21 @@ WEFTIO_FN doca_error_t weftio_doca_rdma_strong(const struct doca_gpu_dev_rdma* r
 }
 
 /** Writes the entry at `position`, masked or running on; waits while the entry that was there is not done. */
-WEFTIO_FN doca_error_t weftio_doca_rdma_weak(const struct doca_gpu_dev_rdma* rdma, weftio_u32 index,
+WEFTIO_FN doca_error_t weftio_doca_rdma_weak(const struct doca_gpu_dev_rdma *rdma, weftio_u32 index,
                                              struct weftio_dev_rdma_request request, weftio_u32 position)
 {
-    const struct weftio_doca_connection* connection = weftio_doca_rdma_at(rdma, index);
+    const struct weftio_doca_connection *connection = weftio_doca_rdma_at(rdma, index);
 
     if (!connection || !request.segments)
         return DOCA_ERROR_INVALID_VALUE;
     const doca_error_t error = weftio_doca_queue_place(&connection->queue->queue, &position);
     if (error != DOCA_SUCCESS)
         return error;
-    return weftio_doca_error(
-        weftio_dev_rdma_enqueue_weak(connection->queue, request, position, WEFTIO_DEV_SEND_NONE));
+    return weftio_doca_error(weftio_dev_rdma_enqueue_weak(connection->queue, request, position, WEFTIO_DEV_SEND_NONE));
 }
 
 /** Counts a commit that has moved the ring on from `before`. */
-WEFTIO_FN doca_error_t weftio_doca_rdma_committed(struct weftio_doca_connection* connection, weftio_u32 before,
+WEFTIO_FN doca_error_t weftio_doca_rdma_committed(struct weftio_doca_connection *connection, weftio_u32 before,
                                                   weftio_s32 status)
 {
     if (weftio_load_relaxed_u32(&connection->queue->queue.ring.ready) != before)
@@ -173,10 +172,10 @@ WEFTIO_FN doca_error_t weftio_doca_rdma_committed(struct weftio_doca_connection*
 /* Of the API. */
 
 /** Position of the next entry of a connection, and the mask of positions, for weak mode. While no thread enqueues. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_get_info(struct doca_gpu_dev_rdma* rdma, weftio_u32 connection_index,
-                                                  weftio_u32* position, weftio_u32* mask)
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_get_info(struct doca_gpu_dev_rdma *rdma, weftio_u32 connection_index,
+                                                  weftio_u32 *position, weftio_u32 *mask)
 {
-    const struct weftio_doca_connection* connection = weftio_doca_rdma_at(rdma, connection_index);
+    const struct weftio_doca_connection *connection = weftio_doca_rdma_at(rdma, connection_index);
 
     if (!connection)
         return DOCA_ERROR_INVALID_VALUE;
@@ -192,11 +191,10 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_get_info(struct doca_gpu_dev_rdma* rdma
  * @param local      may be NULL if there are 0 bytes
  * @param immediate  for the peer, with DOCA_GPU_RDMA_WRITE_FLAG_IMM
  */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_write_strong(struct doca_gpu_dev_rdma* rdma, weftio_u32 connection_index,
-                                                      struct doca_gpu_buf* remote, weftio_u64 remote_offset,
-                                                      struct doca_gpu_buf* local, weftio_u64 local_offset,
-                                                      size_t bytes, weftio_u32 immediate,
-                                                      enum doca_gpu_dev_rdma_write_flags flags)
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_write_strong(struct doca_gpu_dev_rdma *rdma, weftio_u32 connection_index,
+                                                      struct doca_gpu_buf *remote, weftio_u64 remote_offset,
+                                                      struct doca_gpu_buf *local, weftio_u64 local_offset, size_t bytes,
+                                                      weftio_u32 immediate, enum doca_gpu_dev_rdma_write_flags flags)
 {
     return weftio_doca_rdma_strong(rdma, connection_index,
                                    weftio_doca_rdma_write(remote, remote_offset, local, local_offset, bytes,
@@ -205,9 +203,9 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_write_strong(struct doca_gpu_dev_rdma* 
 }
 
 /** Weak mode: the same at `position`, modulo the ring. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_write_weak(struct doca_gpu_dev_rdma* rdma, weftio_u32 connection_index,
-                                                    struct doca_gpu_buf* remote, weftio_u64 remote_offset,
-                                                    struct doca_gpu_buf* local, weftio_u64 local_offset, size_t bytes,
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_write_weak(struct doca_gpu_dev_rdma *rdma, weftio_u32 connection_index,
+                                                    struct doca_gpu_buf *remote, weftio_u64 remote_offset,
+                                                    struct doca_gpu_buf *local, weftio_u64 local_offset, size_t bytes,
                                                     weftio_u32 immediate, enum doca_gpu_dev_rdma_write_flags flags,
                                                     weftio_u32 position)
 {
@@ -219,33 +217,33 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_write_weak(struct doca_gpu_dev_rdma* rd
 }
 
 /** Enqueues a READ of `bytes` bytes of a peer's buffer, which are there when doca_gpu_dev_rdma_wait_all() returns. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_read_strong(struct doca_gpu_dev_rdma* rdma, weftio_u32 connection_index,
-                                                     struct doca_gpu_buf* remote, weftio_u64 remote_offset,
-                                                     struct doca_gpu_buf* local, weftio_u64 local_offset, size_t bytes,
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_read_strong(struct doca_gpu_dev_rdma *rdma, weftio_u32 connection_index,
+                                                     struct doca_gpu_buf *remote, weftio_u64 remote_offset,
+                                                     struct doca_gpu_buf *local, weftio_u64 local_offset, size_t bytes,
                                                      weftio_u32 flags)
 {
     (void)flags;
-    return weftio_doca_rdma_strong(rdma, connection_index,
-                                   weftio_doca_rdma_write(remote, remote_offset, local, local_offset, bytes,
-                                                          WEFTIO_OPCODE_RDMA_READ, 0));
+    return weftio_doca_rdma_strong(
+        rdma, connection_index,
+        weftio_doca_rdma_write(remote, remote_offset, local, local_offset, bytes, WEFTIO_OPCODE_RDMA_READ, 0));
 }
 
 /** Weak mode: the same at `position`, modulo the ring. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_read_weak(struct doca_gpu_dev_rdma* rdma, weftio_u32 connection_index,
-                                                   struct doca_gpu_buf* remote, weftio_u64 remote_offset,
-                                                   struct doca_gpu_buf* local, weftio_u64 local_offset, size_t bytes,
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_read_weak(struct doca_gpu_dev_rdma *rdma, weftio_u32 connection_index,
+                                                   struct doca_gpu_buf *remote, weftio_u64 remote_offset,
+                                                   struct doca_gpu_buf *local, weftio_u64 local_offset, size_t bytes,
                                                    weftio_u32 flags, weftio_u32 position)
 {
     (void)flags;
-    return weftio_doca_rdma_weak(rdma, connection_index,
-                                 weftio_doca_rdma_write(remote, remote_offset, local, local_offset, bytes,
-                                                        WEFTIO_OPCODE_RDMA_READ, 0),
-                                 position);
+    return weftio_doca_rdma_weak(
+        rdma, connection_index,
+        weftio_doca_rdma_write(remote, remote_offset, local, local_offset, bytes, WEFTIO_OPCODE_RDMA_READ, 0),
+        position);
 }
 
 /** Enqueues a message of `bytes` bytes, which goes to the oldest receive of the peer; as a WRITE otherwise. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_send_strong(struct doca_gpu_dev_rdma* rdma, weftio_u32 connection_index,
-                                                     struct doca_gpu_buf* local, weftio_u64 local_offset, size_t bytes,
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_send_strong(struct doca_gpu_dev_rdma *rdma, weftio_u32 connection_index,
+                                                     struct doca_gpu_buf *local, weftio_u64 local_offset, size_t bytes,
                                                      weftio_u32 immediate, enum doca_gpu_dev_rdma_send_flags flags)
 {
     return weftio_doca_rdma_strong(rdma, connection_index,
@@ -255,8 +253,8 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_send_strong(struct doca_gpu_dev_rdma* r
 }
 
 /** Weak mode: the same at `position`, modulo the ring. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_send_weak(struct doca_gpu_dev_rdma* rdma, weftio_u32 connection_index,
-                                                   struct doca_gpu_buf* local, weftio_u64 local_offset, size_t bytes,
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_send_weak(struct doca_gpu_dev_rdma *rdma, weftio_u32 connection_index,
+                                                   struct doca_gpu_buf *local, weftio_u64 local_offset, size_t bytes,
                                                    weftio_u32 immediate, enum doca_gpu_dev_rdma_send_flags flags,
                                                    weftio_u32 position)
 {
@@ -267,9 +265,9 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_send_weak(struct doca_gpu_dev_rdma* rdm
 }
 
 /** Has the NIC execute the enqueued entries, also if there are none. One thread, after a barrier behind the last. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_commit_strong(struct doca_gpu_dev_rdma* rdma, weftio_u32 connection_index)
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_commit_strong(struct doca_gpu_dev_rdma *rdma, weftio_u32 connection_index)
 {
-    struct weftio_doca_connection* connection = weftio_doca_rdma_at(rdma, connection_index);
+    struct weftio_doca_connection *connection = weftio_doca_rdma_at(rdma, connection_index);
 
     if (!connection)
         return DOCA_ERROR_INVALID_VALUE;
@@ -278,10 +276,10 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_commit_strong(struct doca_gpu_dev_rdma*
 }
 
 /** Weak mode: the same for the next `count` entries. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_commit_weak(struct doca_gpu_dev_rdma* rdma, weftio_u32 connection_index,
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_commit_weak(struct doca_gpu_dev_rdma *rdma, weftio_u32 connection_index,
                                                      weftio_u32 count)
 {
-    struct weftio_doca_connection* connection = weftio_doca_rdma_at(rdma, connection_index);
+    struct weftio_doca_connection *connection = weftio_doca_rdma_at(rdma, connection_index);
 
     if (!connection)
         return DOCA_ERROR_INVALID_VALUE;
@@ -293,13 +291,13 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_commit_weak(struct doca_gpu_dev_rdma* r
  * Waits until what one connection has committed is done, and adds those commits to `*commits`. A connection that has
  * failed without them is left out: it may be nobody's any more.
  */
-WEFTIO_FN doca_error_t weftio_doca_rdma_wait(struct weftio_doca_connection* connection, weftio_u32* commits)
+WEFTIO_FN doca_error_t weftio_doca_rdma_wait(struct weftio_doca_connection *connection, weftio_u32 *commits)
 {
     const weftio_u32 committed = weftio_load_relaxed_u32(&connection->committed);
 
     if (committed == weftio_load_relaxed_u32(&connection->waited))
         return DOCA_SUCCESS;
-    struct weftio_dev_send_queue* queue = &connection->queue->queue;
+    struct weftio_dev_send_queue *queue = &connection->queue->queue;
     const weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
     const weftio_s32 status = weftio_dev_send_completed(&queue->ring) == ready
                                   ? weftio_dev_send_queue_status(queue)
@@ -318,7 +316,7 @@ WEFTIO_FN doca_error_t weftio_doca_rdma_wait(struct weftio_doca_connection* conn
  * @param[out] commits  how many commits are done, of connections that have not failed, since the last call
  * @return of connections that have failed with commits, the first failure; again in later calls
  */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_wait_all(struct doca_gpu_dev_rdma* rdma, weftio_u32* commits)
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_wait_all(struct doca_gpu_dev_rdma *rdma, weftio_u32 *commits)
 {
     doca_error_t first = DOCA_SUCCESS;
     weftio_u32 done = 0;
@@ -335,7 +333,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_wait_all(struct doca_gpu_dev_rdma* rdma
 }
 
 /** The receive queue, which all connections share. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_get_recv(struct doca_gpu_dev_rdma* rdma, struct doca_gpu_dev_rdma_r** receives)
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_get_recv(struct doca_gpu_dev_rdma *rdma, struct doca_gpu_dev_rdma_r **receives)
 {
     if (!rdma || !receives)
         return DOCA_ERROR_INVALID_VALUE;
@@ -344,8 +342,8 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_get_recv(struct doca_gpu_dev_rdma* rdma
 }
 
 /** Position of the next receive, and the mask of positions, for weak mode. While no thread posts. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_get_info(struct doca_gpu_dev_rdma_r* receives, weftio_u32* position,
-                                                       weftio_u32* mask)
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_get_info(struct doca_gpu_dev_rdma_r *receives, weftio_u32 *position,
+                                                       weftio_u32 *mask)
 {
     if (!receives)
         return DOCA_ERROR_INVALID_VALUE;
@@ -360,7 +358,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_get_info(struct doca_gpu_dev_rdma_
  * @param buf    NULL for WRITEs with an immediate, whose bytes lie where the peer has written them
  * @param flags  0
  */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_strong(struct doca_gpu_dev_rdma_r* receives, struct doca_gpu_buf* buf,
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_strong(struct doca_gpu_dev_rdma_r *receives, struct doca_gpu_buf *buf,
                                                      size_t bytes, weftio_u64 offset, weftio_u32 flags)
 {
     const weftio_u64 used = buf ? bytes : 0;
@@ -373,7 +371,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_strong(struct doca_gpu_dev_rdma_r*
 }
 
 /** Weak mode: the same at `position`, modulo the ring. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_weak(struct doca_gpu_dev_rdma_r* receives, struct doca_gpu_buf* buf,
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_weak(struct doca_gpu_dev_rdma_r *receives, struct doca_gpu_buf *buf,
                                                    size_t bytes, weftio_u64 offset, weftio_u32 flags,
                                                    weftio_u32 position)
 {
@@ -382,7 +380,7 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_weak(struct doca_gpu_dev_rdma_r* r
     (void)flags;
     if (!receives || !weftio_doca_rdma_is_local(buf, offset, used))
         return DOCA_ERROR_INVALID_VALUE;
-    struct weftio_dev_send_ring* ring = &receives->queue->queue.ring;
+    struct weftio_dev_send_ring *ring = &receives->queue->queue.ring;
     position = weftio_dev_send_queue_unmask(&receives->queue->queue, position & ring->mask);
     if (position - weftio_dev_send_completed(ring) > ring->mask)
         return DOCA_ERROR_FULL;
@@ -391,13 +389,13 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_weak(struct doca_gpu_dev_rdma_r* r
 }
 
 /** Lets messages use the posted receives. One thread, after a barrier behind the last. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_commit_strong(struct doca_gpu_dev_rdma_r* receives)
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_commit_strong(struct doca_gpu_dev_rdma_r *receives)
 {
     return receives ? weftio_doca_error(weftio_dev_rdma_recv_commit(receives->queue)) : DOCA_ERROR_INVALID_VALUE;
 }
 
 /** Weak mode: the same for the next `count` receives. */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_commit_weak(struct doca_gpu_dev_rdma_r* receives, weftio_u32 count)
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_commit_weak(struct doca_gpu_dev_rdma_r *receives, weftio_u32 count)
 {
     return receives ? weftio_doca_error(weftio_dev_rdma_recv_commit_weak(receives->queue, count))
                     : DOCA_ERROR_INVALID_VALUE;
@@ -411,16 +409,16 @@ WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_commit_weak(struct doca_gpu_dev_rd
  * @param[out] immediates  of each, in the order in which the messages arrived; 0xFFFFFFFF where there was none; may be
  *                         NULL
  */
-WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_wait_all(struct doca_gpu_dev_rdma_r* receives,
-                                                       enum doca_gpu_dev_rdma_recv_wait_flags flags,
-                                                       weftio_u32* count, weftio_u32* immediates)
+WEFTIO_FN doca_error_t doca_gpu_dev_rdma_recv_wait_all(struct doca_gpu_dev_rdma_r *receives,
+                                                       enum doca_gpu_dev_rdma_recv_wait_flags flags, weftio_u32 *count,
+                                                       weftio_u32 *immediates)
 {
     weftio_u32 first = 0;
     weftio_s32 status = WEFTIO_DEV_OK;
 
     if (!receives || !count)
         return DOCA_ERROR_INVALID_VALUE;
-    struct weftio_dev_rdma_recv* queue = receives->queue;
+    struct weftio_dev_rdma_recv *queue = receives->queue;
     const weftio_u32 wanted =
         weftio_load_relaxed_u32(&queue->queue.ring.ready) - weftio_load_relaxed_u32(&queue->received);
     *count = 0;

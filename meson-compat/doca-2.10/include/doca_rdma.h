@@ -44,8 +44,7 @@ typedef void (*doca_rdma_connection_established_cb_t)(struct doca_rdma_connectio
                                                       union doca_data ctx_user_data);
 /** doca_rdma_connect_to_addr() has failed later; the log tells why. */
 typedef void (*doca_rdma_connection_failure_cb_t)(struct doca_rdma_connection *connection,
-                                                  union doca_data connection_user_data,
-                                                  union doca_data ctx_user_data);
+                                                  union doca_data connection_user_data, union doca_data ctx_user_data);
 /** The peer has disconnected, or the connection has failed, which the log tells. */
 typedef void (*doca_rdma_connection_disconnection_cb_t)(struct doca_rdma_connection *connection,
                                                         union doca_data connection_user_data,
