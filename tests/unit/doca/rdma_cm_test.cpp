@@ -96,7 +96,8 @@ TEST_F(DocaRdmaConnect, FailuresAreToldByCallback)
     ASSERT_TRUE(client.progress_until([&] { return !client.noted.failed.empty(); }));
     DOCA_OK(begin(DOCA_RDMA_ADDR_TYPE_IPv4, "10.7.0.2", listening_port, 2));
     ASSERT_TRUE(server.progress_until([&] { return !server.noted.requested.empty(); }));
-    DOCA_OK(doca_rdma_connection_disconnect(server.noted.requested[0])); // a rejection
+    DOCA_OK(doca_rdma_connection_disconnect(server.noted.requested[0])); // a rejection, which is the end of it
+    EXPECT_EQ(doca_rdma_connection_disconnect(server.noted.requested[0]), DOCA_ERROR_INVALID_VALUE);
     ASSERT_TRUE(client.progress_until([&] { return client.noted.failed.size() == 2; }));
     EXPECT_TRUE(client.noted.established.empty());
     server.noted.requested.clear();

@@ -240,6 +240,12 @@ TEST_F(DocaRdma, SecondConnectionIsMadeWhileAKernelUsesTheFirst)
     end();
 }
 
+void wait_for_all(doca_gpu_dev_rdma* rdma, rdma_report* out)
+{
+    out->commits = 77;
+    out->status = doca_gpu_dev_rdma_wait_all(rdma, &out->commits);
+}
+
 TEST_F(DocaRdma, WritesWithoutPermissionFailAtBothEnds)
 {
     DOCA_OK(doca_rdma_set_permissions(server.rdma, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE | DOCA_ACCESS_FLAG_RDMA_READ));
@@ -261,6 +267,12 @@ TEST_F(DocaRdma, WritesWithoutPermissionFailAtBothEnds)
     auto receiver = launch(take_messages, 1u, server.handle, server.local, 4u, &got);
     ASSERT_TRUE(finish(receiver));
     EXPECT_EQ(got.status, DOCA_ERROR_IO_FAILED);
+    auto with_commits = launch(wait_for_all, 1u, client.handle, &sent);
+    auto without = launch(wait_for_all, 1u, server.handle, &got);
+    ASSERT_TRUE(finish(with_commits) && finish(without));
+    EXPECT_EQ(sent.status, DOCA_ERROR_IO_FAILED);
+    EXPECT_EQ(got.status, DOCA_SUCCESS); // it waits for nothing of this connection
+    EXPECT_EQ(sent.commits + got.commits, 0u);
     sent = {};
     connect(); // at the same index
     auto reader = launch(read_elements, 1u, client.handle, client.local, client.remote, &sent);
