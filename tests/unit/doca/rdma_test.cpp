@@ -334,8 +334,8 @@ TEST_F(DocaRdma, WrongArgumentsAreRefusedAndFullRingsTold)
 {
     start();
     connect();
-    auto kernel = launch(use_wrongly, 1u, client.handle, client.local, client.remote, &sent);
     sent.received = 77;
+    auto kernel = launch(use_wrongly, 1u, client.handle, client.local, client.remote, &sent);
     ASSERT_TRUE(finish(kernel));
     EXPECT_EQ(sent.wrong, 0u);
     EXPECT_EQ(sent.immediates[0], 1u);
