@@ -84,10 +84,10 @@ WEFTIO_KERNEL void send_by_doca(struct doca_gpu_eth_txq* txq, struct doca_gpu_bu
 
 WEFTIO_KERNEL void send_by_weftio(struct doca_gpu_eth_txq* txq, struct doca_gpu_buf_arr* frames, struct doca_work* work)
 {
-    struct weftio_dev_buf buf = weftio_doca_buf(frames->elements + weftio_lane() % frames->count);
     weftio_u64 packets = 0;
 
     while (!weftio_load_relaxed_u32(&work->end)) {
+        struct weftio_dev_buf buf = weftio_doca_buf(frames->elements + weftio_lane() % frames->count);
         weftio_s32 status = WEFTIO_DEV_FULL;
         for (weftio_u32 attempt = 0; status == WEFTIO_DEV_FULL; ++attempt) {
             status = weftio_dev_eth_txq_send_enqueue_strong(txq->queue, buf, 60, WEFTIO_DEV_SEND_NONE);

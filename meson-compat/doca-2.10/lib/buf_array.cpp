@@ -35,15 +35,16 @@ void doca_buf_arr::start()
     require(start_offset <= from.bytes && elements <= (from.bytes - start_offset) / element_bytes,
             DOCA_ERROR_INVALID_VALUE, "{} elements of {} bytes from byte {} on do not fit in a range of {} bytes",
             elements, element_bytes, start_offset, from.bytes);
-    auto made = gpu->device.allocate(sizeof(doca_gpu_buf_arr) + elements * sizeof(doca_gpu_buf),
-                                     weftio::memory_kind::cpu_device);
-    auto* array = static_cast<doca_gpu_buf_arr*>(made.cpu_address());
+    std::vector<std::byte> content(sizeof(doca_gpu_buf_arr) + elements * sizeof(doca_gpu_buf));
+    weftio::doca::kernel_table made(gpu->device, gpu->tables, content.size());
+    auto* array = reinterpret_cast<doca_gpu_buf_arr*>(content.data());
     auto* buffers = reinterpret_cast<doca_gpu_buf*>(array + 1);
     array->elements = reinterpret_cast<doca_gpu_buf*>(static_cast<doca_gpu_buf_arr*>(made.device_address()) + 1);
     array->count = elements;
     for (std::size_t index = 0; index < elements; ++index)
         buffers[index] = {from.address + start_offset + index * element_bytes, element_bytes,
                           __builtin_bswap32(from.key), from.is_remote};
+    made.write(content);
     handle_ = std::move(made);
     range_ = std::move(range);
 }

@@ -21,5 +21,5 @@ struct doca_buf_arr {
 
  private:
     std::shared_ptr<doca_mmap::registered> range_;
-    weftio::memory handle_;
+    weftio::doca::kernel_table handle_;
 };

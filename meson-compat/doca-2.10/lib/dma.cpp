@@ -45,7 +45,7 @@ struct doca_dma : doca_ctx, std::enable_shared_from_this<doca_dma> {
 
     std::optional<weftio::dma_queue> queue_;
     std::optional<weftio::progress_engine> events_;
-    weftio::memory handle_;
+    weftio::doca::kernel_table handle_;
     std::deque<std::shared_ptr<doca_dma_task_memcpy>> tasks_;  ///< in progress, the oldest first
     std::size_t enqueued_ = 0;                                 ///< of tasks_, whose entries are all in the ring
     std::vector<std::shared_ptr<doca_dma_task_memcpy>> ended_; ///< that wait for their callbacks
@@ -89,8 +89,7 @@ void doca_dma::start()
                               .on_error = [this](const weftio::send_failure& event) { failed(event); }});
     if (!gpu)
         return;
-    handle_ = on.allocate(sizeof(doca_gpu_dma), weftio::memory_kind::cpu_device);
-    static_cast<doca_gpu_dma*>(handle_.cpu_address())->queue = queue_->handle();
+    handle_ = weftio::doca::kernel_table::of(gpu->device, gpu->tables, doca_gpu_dma{queue_->handle()});
 }
 
 void doca_dma::stop()

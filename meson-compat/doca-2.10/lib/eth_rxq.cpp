@@ -59,17 +59,19 @@ void doca_eth_rxq::start()
 
 void doca_eth_rxq::make_handle(const doca_mmap::registered& range)
 {
-    handle_ =
-        device().allocate(sizeof(doca_gpu_eth_rxq) + packets_ * sizeof(doca_gpu_buf), weftio::memory_kind::cpu_device);
-    auto* handle = static_cast<doca_gpu_eth_rxq*>(handle_.cpu_address());
+    std::vector<std::byte> content(sizeof(doca_gpu_eth_rxq) + packets_ * sizeof(doca_gpu_buf));
+    weftio::doca::kernel_table made(device(), gpu->tables, content.size());
+    auto* handle = reinterpret_cast<doca_gpu_eth_rxq*>(content.data());
     auto* slots = reinterpret_cast<doca_gpu_buf*>(handle + 1);
     handle->queue = queue->handle();
-    handle->slots = reinterpret_cast<doca_gpu_buf*>(static_cast<doca_gpu_eth_rxq*>(handle_.device_address()) + 1);
+    handle->slots = reinterpret_cast<doca_gpu_buf*>(static_cast<doca_gpu_eth_rxq*>(made.device_address()) + 1);
     handle->mask = packets_ - 1;
     const auto first = reinterpret_cast<std::uint64_t>(range.device_address) + offset_;
     const std::uint32_t key = __builtin_bswap32(range.region.lkey(dev->port()));
     for (std::uint64_t slot = 0; slot < packets_; ++slot)
         slots[slot] = {first + slot * stride_, stride_, key, 0};
+    made.write(content);
+    handle_ = std::move(made);
 }
 
 void doca_eth_rxq::stop()

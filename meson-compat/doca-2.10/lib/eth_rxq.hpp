@@ -39,5 +39,5 @@ struct doca_eth_rxq : doca_ctx {
     std::uint64_t offset_ = 0;
     std::uint32_t bytes_ = 0, stride_ = 0;
     std::shared_ptr<doca_mmap::registered> range_;
-    weftio::memory handle_;
+    weftio::doca::kernel_table handle_;
 };

@@ -43,7 +43,7 @@ struct doca_eth_txq : doca_ctx {
 
     std::optional<weftio::eth_txq> queue_;
     std::optional<weftio::progress_engine> events;
-    weftio::memory handle_;
+    weftio::doca::kernel_table handle_;
 };
 
 void doca_eth_txq::start()
@@ -54,8 +54,7 @@ void doca_eth_txq::start()
     events.emplace();
     events->attach(*queue_, {.on_sent = [this](const weftio::send_notification& event) { sent(event); },
                              .on_error = [this](const weftio::send_failure& event) { failed(event); }});
-    handle_ = device().allocate(sizeof(doca_gpu_eth_txq), weftio::memory_kind::cpu_device);
-    static_cast<doca_gpu_eth_txq*>(handle_.cpu_address())->queue = queue_->handle();
+    handle_ = weftio::doca::kernel_table::of(gpu->device, gpu->tables, doca_gpu_eth_txq{queue_->handle()});
 }
 
 void doca_eth_txq::failed(const weftio::send_failure& failure) const

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "doca_gpunetio.h"
+#include "kernel_table.hpp"
 #include "object.hpp"
 #include "weftio/device.hpp"
 
@@ -28,9 +29,12 @@ void require_memory_type(doca_gpu_mem_type type);
 struct doca_gpu {
     static constexpr const char* noun = "GPU";
 
-    explicit doca_gpu(weftio::device opened) : device(std::move(opened)) {}
+    explicit doca_gpu(weftio::device opened)
+        : device(std::move(opened)), tables(std::make_shared<weftio::doca::table_memory>(device))
+    {}
 
-    weftio::device device;
+    const weftio::device device;
+    const std::shared_ptr<weftio::doca::table_memory> tables;
 
     /// @throws weftio::error as device::allocate
     const weftio::memory& allocate(std::size_t bytes, std::size_t alignment);
