@@ -79,12 +79,12 @@ check "a server is killed: the client's events" \
 # A request that the server thinks about for longer than anybody waits for a test: the client has its MRA.
 start server "${server[@]:0:4}" wait
 eventually_by "${process[server]}" listens 7301
-start client "${client[@]}"
+start client "${client[@]}" quiet=600
 says server "RDMA_CM_EVENT_CONNECT_REQUEST 0 at 0"
 sleep 2
 end_now server
 ended client
-check "a server is killed that has not answered: the client's events" "$asked"$'\nRDMA_CM_EVENT_UNREACHABLE -110' "$(cat "$work/client")"
+check "a server is killed that has not answered: the client's events" "$asked"$'\nRDMA_CM_EVENT_UNREACHABLE -110\nquiet' "$(cat "$work/client")"
 
 # Who has resolved the address of a listener that is killed before it connects.
 start server "${server[@]:0:4}" wait

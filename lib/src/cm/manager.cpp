@@ -106,6 +106,7 @@ refusal manager::reject(std::uint32_t id, rej reason, std::uint64_t now)
         return refusal::wrong_state;
     one->delivered = true;
     send_rej(*one, reason);
+    one->told = one->told && (one->now == state::reply_sent || one->now == state::reply_delayed);
     enter_time_wait(*one, now);
     return refusal::none;
 }

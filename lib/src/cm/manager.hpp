@@ -91,7 +91,7 @@ class manager {
     refusal connect(const path& to, req request, std::uint64_t now, std::uint32_t& id);
     /// Sends a REP.
     refusal accept(std::uint32_t id, rep reply, std::uint64_t now);
-    /// Sends a REJ, before the connection is established.
+    /// Sends a REJ, before the connection is established. Only after a REP, time_wait_over follows.
     refusal reject(std::uint32_t id, rej reason, std::uint64_t now);
     /// Forgets a REQ as if it had not come, for a user who has no room now: the peer repeats it.
     refusal ignore(std::uint32_t id);

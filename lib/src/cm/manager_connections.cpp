@@ -295,7 +295,8 @@ void manager::tell_end(connection& one, event_kind kind, const message& body)
     release(one);
 }
 
-/// No answer has come, or not in time.
+/// No answer has come, or not in time. Only what was connected has an end of time-wait that its user is told of, as on
+/// Linux.
 void manager::give_up(connection& one, std::uint64_t now)
 {
     const message unanswered = one.last->body;
@@ -305,7 +306,8 @@ void manager::give_up(connection& one, std::uint64_t now)
     if (!disconnects)
         send_rej(one, {.reason = reject_reason::timeout});
     enter_time_wait(one, now);
-    tell(one, disconnects ? event_kind::disconnected : event_kind::unreachable, unanswered);
+    tell(one, disconnects ? event_kind::disconnected : event_kind::unreachable, unanswered, !disconnects);
+    one.told = disconnects && one.told;
 }
 
 /// The peer will never answer.

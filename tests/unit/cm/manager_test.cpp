@@ -92,8 +92,13 @@ TEST(CmManager, RepeatsTheSameRequestAndGivesUp)
     EXPECT_EQ(given_up.info_bytes, 8); // the GUID
     EXPECT_EQ(given_up.info[0], 0x50);
     EXPECT_EQ(given_up.info[7], 1);
-    EXPECT_EQ(client.told().kind, event_kind::unreachable);
+    const event told = client.told();
+    EXPECT_EQ(told.kind, event_kind::unreachable);
+    EXPECT_TRUE(told.gone);
     EXPECT_EQ(ends.client_state(), state::time_wait);
+    client.under_test.expire(now + 200 * ms);
+    EXPECT_TRUE(client.silent()) << "it was never connected";
+    EXPECT_EQ(client.under_test.size(), 0u);
 }
 
 /// For a user who has no room: the next REQ of the peer finds a manager that knows nothing of it.
