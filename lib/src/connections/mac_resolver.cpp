@@ -37,6 +37,8 @@ bool mac_resolver::ask(question what)
 
 std::optional<net::mac_address> mac_resolver::find(const question& of) const noexcept
 try {
+    if (net::is_group(of.peer))
+        return net::mac_of_group(of.peer);
     const rdma::local_addresses::gid& ours = from_->gids.at(of.gid_index);
     rdma::local_addresses::require_same_kind("rdma_device", ours, of.peer);
     return ours.held->resolve(of.peer, of.patience);
