@@ -63,8 +63,9 @@ end_now client
 ended server
 check "a client is killed: the server's events" "$disconnected" "$(cat "$work/server")"
 
-of_client=(exec)
+of_client=(until="$work/connected" exec)
 connected event event
+touch "$work/connected"
 ended server
 check "a client calls exec(): the server's events" "$disconnected" "$(cat "$work/server")"
 end_now client
@@ -120,4 +121,53 @@ check "a full backlog: the server's events" "$request"$'\n'"$request"$'\n'"$esta
 check "a full backlog: the second client's events" "$asked"$'\nRDMA_CM_EVENT_CONNECT_RESPONSE 0' "$(cat "$work/client")"
 end_now first
 end_now client
+
+# listeners WHAT EXPECTED STEP...: what the steps write that make one or two listeners of port 7304.
+listeners() {
+    start server "${@:3}"
+    ended server
+    check "$1" "$2" "$(grep -v '^warning: weftio-run: rdma_bind_addr: port 7304 is in use by this process' "$work/server")"
+}
+
+in_use='/7304: Address already in use'
+listeners "a listener at :: has IPv4, too" "bind=0.0.0.0$in_use" create bind=::/7304 listen=4 create bind=0.0.0.0/7304
+listeners "so it finds the port of 0.0.0.0 taken" "bind=::$in_use" create bind=0.0.0.0/7304 listen=4 create bind=::/7304
+listeners "a listener at :: with AFONLY leaves IPv4 to others" "" \
+    create afonly=1 bind=::/7304 listen=4 create bind=0.0.0.0/7304 listen=4
+listeners "options of a listener stay as they are" $'afonly=1: Invalid argument\nreuse=1: Invalid argument' \
+    create bind=::/7304 listen=4 afonly=1 reuse=1
+
+# asks ADDRESS: what a client is told that connects to the port there.
+asks() {
+    start client create resolve="$1/7304" event route event connect event
+    ended client
+    tail -n 1 "$work/client"
+}
+refused='RDMA_CM_EVENT_REJECTED 8' served='RDMA_CM_EVENT_CONNECT_RESPONSE 0'
+start server create bind=0.0.0.0/7304 listen=4 event accept wait
+eventually_by "${process[server]}" listens 7304
+check "0.0.0.0 takes no IPv6" "$refused" "$(asks ::1)"
+check "0.0.0.0 takes IPv4" "$served" "$(asks 127.0.0.1)"
+end_now server
+start server create afonly=1 bind=::/7304 listen=4 event accept wait
+eventually_by "${process[server]}" listens 7304
+check ":: with AFONLY takes no IPv4" "$refused" "$(asks 127.0.0.1)"
+check ":: with AFONLY takes IPv6" "$served" "$(asks ::1)"
+end_now server
+for address in 127.0.0.1 ::1; do
+    start server create bind=::/7304 listen=4 event accept wait
+    eventually_by "${process[server]}" listens 7304
+    check ":: takes $address" "$served" "$(asks $address)"
+    end_now server
+done
+# Of two processes, each has a family.
+start server create afonly=1 bind=::/7304 listen=4 event accept wait
+start first create bind=0.0.0.0/7304 listen=4 event accept wait
+both_listen() { [ "$(compgen -G "/dev/shm/weftio-ports-wire-peers-$$/*-7304" | wc -l)" = 2 ]; }
+eventually_by "${process[first]}" both_listen
+check "IPv4 and IPv6 of one port, in two processes" "$served $served" "$(asks 127.0.0.1) $(asks ::1)"
+says server "RDMA_CM_EVENT_CONNECT_REQUEST 0 at 0"
+says first "RDMA_CM_EVENT_CONNECT_REQUEST 0 at 0"
+end_now first
+end_now server
 finish

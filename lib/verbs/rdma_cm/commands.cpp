@@ -180,8 +180,18 @@ void set_option(const command& what, service& of, file& in, int)
     require(asked.level == RDMA_OPTION_ID, ENOSYS);
     switch (asked.optname) {
         case RDMA_OPTION_ID_TOS: one.traffic_class = option_value<std::uint8_t>(asked); return;
-        case RDMA_OPTION_ID_REUSEADDR: one.reuses_address = option_value<std::uint32_t>(asked) != 0; return;
-        case RDMA_OPTION_ID_AFONLY: option_value<std::uint32_t>(asked); return;
+        case RDMA_OPTION_ID_REUSEADDR: {
+            const bool reuses = option_value<std::uint32_t>(asked) != 0;
+            require(one.now == phase::idle || (reuses && one.now != phase::listening), EINVAL);
+            one.reuses_address = reuses;
+            return;
+        }
+        case RDMA_OPTION_ID_AFONLY: {
+            const bool only = option_value<std::uint32_t>(asked) != 0;
+            require(one.now == phase::idle || one.now == phase::bound, EINVAL);
+            one.family_only = only;
+            return;
+        }
         case RDMA_OPTION_ID_ACK_TIMEOUT: {
             const auto code = option_value<std::uint8_t>(asked);
             require(code <= most_timeout, EINVAL);

@@ -186,7 +186,7 @@ void service::find_owner(std::uint32_t which)
         if (known == identifiers_.end() || !known->second.asked)
             return;
         identifier& one = known->second;
-        if (!ports_.owner(static_cast<std::uint16_t>(one.space), one.remote.port) &&
+        if (!ports_.owner(static_cast<std::uint16_t>(one.space), one.remote.port, one.remote.of()) &&
             std::chrono::steady_clock::now() < end)
             continue;
         one.route.peer = reachable(one, one.remote);
@@ -216,6 +216,20 @@ void service::begin_late(std::uint32_t which, bool reachable)
     }
 }
 
+namespace {
+
+/// The addresses as the program knows them, where the wire has another family; see service::local_for().
+cm::ip_header header_of(const identifier& one)
+{
+    const bool is_same = one.remote.of() == family_of(one.route.peer);
+    const net::roce_gid& peer = one.remote.is_any() ? ipv6_loopback : one.remote.gid;
+    return {.source_port = one.local.port,
+            .source = is_same ? one.route.local : one.local.gid,
+            .destination = is_same ? one.route.peer : peer};
+}
+
+} // namespace
+
 void service::begin_connection(identifier& one, const rdma_ucm_conn_param& with)
 {
     constexpr std::uint8_t usual_timeout = 16; // 0.27 s
@@ -223,10 +237,8 @@ void service::begin_connection(identifier& one, const rdma_ucm_conn_param& with)
     ours.path_mtu = device_of(one).rdma.most_path_mtu();
     ours.ack_timeout = one.ack_timeout.value_or(usual_timeout);
     ours.traffic_class = one.traffic_class;
-    const cm::req request =
-        cm::request_of(ours, cm::service_of(one.space, one.remote.port),
-                       {.source_port = one.local.port, .source = one.route.local, .destination = one.route.peer},
-                       data_of(with, cm::most_request_data));
+    const cm::req request = cm::request_of(ours, cm::service_of(one.space, one.remote.port), header_of(one),
+                                           data_of(with, cm::most_request_data));
     std::uint32_t id = 0;
     require_accepted(agent_of(*one.device).call([&](cm::manager& at, std::uint64_t now) {
         return at.connect(one.route, request, now, id);
@@ -239,8 +251,7 @@ void service::begin_resolution(identifier& one, const rdma_ucm_conn_param& with)
 {
     constexpr std::uint8_t timeout = 16, most_retries = 15;
     cm::sidr_req request{.service = cm::service_of(one.space, one.remote.port)};
-    cm::write_ip_header(std::span(request.data).first<cm::ip_header::bytes>(),
-                        {.source_port = one.local.port, .source = one.route.local, .destination = one.route.peer});
+    cm::write_ip_header(std::span(request.data).first<cm::ip_header::bytes>(), header_of(one));
     const auto data = data_of(with, cm::most_resolve_data);
     std::copy(data.begin(), data.end(), request.data.begin() + cm::ip_header::bytes);
     std::uint32_t id = 0;
@@ -346,23 +357,12 @@ std::uint32_t service::leave(file& in, int number, std::uint32_t which)
     return reported;
 }
 
-/// A new identifier for the request of a peer. nullptr: there is no listener, or its program reads too slowly. A REQ
-/// is then as lost: when the peer repeats it, there may be room. A datagram's request is refused, as by Linux.
-identifier* service::take_request(unsigned device, const cm::event& next)
+/// A new identifier for the request of a peer.  @return nullptr: the program reads too slowly
+identifier* service::take_request(unsigned device, const cm::event& next, identifier& asked)
 {
-    const auto listener = by_listener_.find({device, next.listener});
     const auto gid = std::ranges::find(gids_[device], next.route.local);
-    if (listener == by_listener_.end() || gid == gids_[device].end()) {
-        agent_of(device).call([&](cm::manager& of, std::uint64_t now) { return of.destroy(next.id, now); });
+    if (gid == gids_[device].end() || asked.undelivered >= asked.backlog)
         return nullptr;
-    }
-    identifier& asked = identifiers_.at(listener->second);
-    if (asked.undelivered >= asked.backlog) {
-        agent_of(device).call([&](cm::manager& of, std::uint64_t now) {
-            return asked.datagrams ? of.destroy(next.id, now) : of.ignore(next.id);
-        });
-        return nullptr;
-    }
     identifier& made = add(asked.in);
     made.space = asked.space;
     made.datagrams = asked.datagrams;
@@ -378,26 +378,32 @@ identifier* service::take_request(unsigned device, const cm::event& next)
     return &made;
 }
 
+/// A REQ that finds no room is as lost: when the peer repeats it, there may be some. A datagram's request is refused.
+/// Both as on Linux.
 void service::tell_request(unsigned device, const cm::event& next)
 {
-    identifier* const made = take_request(device, next);
-    if (!made)
+    const auto* const request = std::get_if<cm::req>(&next.body);
+    const auto* const resolution = std::get_if<cm::sidr_req>(&next.body);
+    const cm::ip_header ports =
+        cm::read_ip_header(request ? std::span<const std::uint8_t>(request->data) : resolution->data)
+            .value_or(cm::ip_header{.source_port = 0, .source = next.route.peer, .destination = next.route.local});
+    identifier* const listener = listener_for(device, next, family_of(ports.destination));
+    identifier* const made = listener ? take_request(device, next, *listener) : nullptr;
+    if (!made) {
+        agent_of(device).call([&](cm::manager& of, std::uint64_t now) {
+            if (listener && request)
+                return of.ignore(next.id);
+            if (request)
+                of.reject(next.id, {.reason = cm::reject_reason::invalid_service_id}, now);
+            return of.destroy(next.id, now);
+        });
         return;
-    identifier& listener = identifiers_.at(by_listener_.at({device, next.listener}));
-    const auto tell_it = [&](const auto& request, const rdma_ucm_event_resp& says) {
-        const cm::ip_header ports =
-            cm::read_ip_header(request.data)
-                .value_or(cm::ip_header{.source_port = 0, .source = next.route.peer, .destination = next.route.local});
-        made->local = address_of(ports.destination, listener.local.port);
-        made->remote = address_of(ports.source, ports.source_port);
-        tell(*made, says, &listener);
-    };
-    if (const auto* const request = std::get_if<cm::req>(&next.body)) {
-        made->request = *request;
-        return tell_it(*request, event_of_request(*request));
     }
-    const cm::sidr_req& request = std::get<cm::sidr_req>(next.body);
-    tell_it(request, event_of_service_request(*made, request));
+    made->local = address_of(ports.destination, listener->local.port);
+    made->remote = address_of(ports.source, ports.source_port);
+    if (request)
+        made->request = *request;
+    tell(*made, request ? event_of_request(*request) : event_of_service_request(*made, *resolution), listener);
 }
 
 /// What an agent tells, in its thread.

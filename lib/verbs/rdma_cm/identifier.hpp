@@ -3,6 +3,7 @@
 
 #include <rdma/rdma_user_cm.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -46,8 +47,9 @@ struct identifier {
     bool passive = false, accepted = false; ///< made by a request of a peer; the program has accepted it
 
     socket_address local{}, remote{};
-    std::optional<claimed_port> claimed{};
-    std::optional<unsigned> device{}; ///< index of its node
+    std::optional<bool> family_only{};                       ///< AFONLY, if the program has set it
+    std::array<std::optional<claimed_port>, 2> claimed_of{}; ///< by family
+    std::optional<unsigned> device{};                        ///< index of its node
     unsigned gid_index = 0;
     cm::path route{};
     std::chrono::steady_clock::time_point resolve_until{};
@@ -67,6 +69,16 @@ struct identifier {
     std::uint32_t queue_key = 0x01234567; ///< of datagrams (RDMA_UDP_QKEY)
     std::set<std::uint32_t> groups{};     ///< numbers of its memberships
     std::uint32_t events_reported = 0;
+
+    /// Whether it takes addresses of its own family only. Of IPv4 it does, unless the program says otherwise, as Linux.
+    bool is_family_only() const noexcept { return family_only.value_or(local.of() == family::ipv4); }
+    /// Whether it listens to requests of this family.
+    bool takes(family of) const noexcept
+    {
+        if (local.is == socket_address::kind::infiniband)
+            return true;
+        return local.of() == of || (local.of() == family::ipv6 && local.is_any() && !is_family_only());
+    }
 };
 
 } // namespace weftio::verbs::rdma_cm

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <random>
-#include <set>
 
 #include "core/log.hpp"
 #include "engine/failure.hpp"
@@ -39,8 +38,6 @@ std::string wire_of(const node& first)
     static_cast<void>(!readlink("/proc/self/ns/net", space.data(), space.size() - 1));
     return fmt::format("{}-{}", first.port.spec(), space.data());
 }
-
-constexpr std::size_t most_backlog = 1024; // as Linux
 
 bool is_link_local(const net::roce_gid& gid) noexcept
 {
@@ -283,136 +280,18 @@ net::roce_gid service::reachable(const identifier& one, const socket_address& to
 {
     if (!is_common(to))
         return to.gid;
-    if (const auto owner = ports_.owner(static_cast<std::uint16_t>(one.space), to.port))
+    if (const auto owner = ports_.owner(static_cast<std::uint16_t>(one.space), to.port, to.of()))
         return *owner;
     const unsigned device = one.device.value_or(0);
     return gids_[device][one.device ? one.gid_index : gid_of_kind(device, to.gid).value_or(0)];
 }
 
-bool service::is_taken_here(const identifier& one) const
+/// The address that the program has by then. Of a peer in IPv6 it is one, too, also where the wire has IPv4.
+socket_address service::local_for(const identifier& one)
 {
-    return std::ranges::any_of(identifiers_, [&](const auto& each) {
-        const identifier& other = each.second;
-        const bool is_apart = one.local.is != other.local.is ||
-                              (!one.local.is_any() && !other.local.is_any() && one.local.gid != other.local.gid);
-        return &other != &one && other.space == one.space && other.local.port == one.local.port && !other.passive &&
-               !is_apart && !(other.reuses_address && one.reuses_address && other.now != phase::listening);
-    });
-}
-
-std::uint16_t service::free_port(cm::port_space space)
-{
-    constexpr std::uint16_t first = 32768, count = 28232; // as Linux
-    for (unsigned tried = 0; tried != count; ++tried) {
-        const auto port = static_cast<std::uint16_t>(first + ++last_port_ % count);
-        const bool taken = std::ranges::any_of(identifiers_, [&](const auto& each) {
-            return each.second.space == space && each.second.local.port == port;
-        });
-        if (!taken && !ports_.owner(static_cast<std::uint16_t>(space), port))
-            return port;
-    }
-    throw failure{EADDRNOTAVAIL};
-}
-
-/// Takes the port of the local address. Addresses that all processes of this host have in common have one owner of a
-/// port; the process's own address on the wire is its own.
-void service::take_port(identifier& one)
-{
-    if (one.local.port == 0)
-        one.local.port = free_port(one.space);
-    const auto refuse = [&](const std::string& owner) {
-        core::log_or_lose(log_level::warning, [&] {
-            return fmt::format("weftio-run: rdma_bind_addr: port {} is in use by {}; choose another one, or bind the "
-                               "process's own address {}",
-                               one.local.port, owner, net::text_of(gids_.front().front()));
-        });
-        throw failure{EADDRINUSE};
-    };
-    if (is_taken_here(one))
-        refuse("this process");
-    const bool is_ours = std::ranges::any_of(identifiers_, [&](const auto& each) {
-        return each.second.claimed && each.second.space == one.space && each.second.local.port == one.local.port;
-    });
-    if (!is_common(one.local) || is_ours)
-        return;
-    const auto space = static_cast<std::uint16_t>(one.space);
-    one.claimed = ports_.claim(space, one.local.port, gids_.front().front());
-    if (!one.claimed) {
-        const auto owner = ports_.owner(space, one.local.port);
-        refuse(owner ? fmt::format("the process with the address {}", net::text_of(*owner)) : "another user");
-    }
-}
-
-void service::bind(identifier& one, const socket_address& to)
-{
-    require(one.now == phase::idle, EINVAL);
-    if (to.is == socket_address::kind::infiniband) {
-        require(to.is_any(), ENODEV);
-        one.local = to;
-        one.now = phase::bound;
-        return;
-    }
-    if (!to.is_any()) {
-        auto place = place_of(to.gid);
-        if (!place && (to.is_loopback() || is_of_this_host(to.gid)))
-            if (const auto index = gid_of_kind(0, to.gid))
-                place.emplace(0, *index);
-        require(place.has_value(), EADDRNOTAVAIL);
-        use_device(one, place->first, place->second);
-    }
-    one.local = to;
-    try {
-        take_port(one);
-    } catch (...) {
-        one.local = {};
-        one.device.reset();
-        throw;
-    }
-    one.now = phase::bound;
-}
-
-/// Programs that listen at 0.0.0.0 and at [::] have one listener for each, and one of them has all addresses already.
-bool service::has_listener_of_other_family(const identifier& one) const
-{
-    return std::ranges::any_of(identifiers_, [&](const auto& each) {
-        const identifier& other = each.second;
-        return other.now == phase::listening && other.space == one.space && other.local.port == one.local.port &&
-               other.local.is != one.local.is;
-    });
-}
-
-/// @param local  all zero: every address of the device  @throws failure EADDRINUSE, ENOMEM
-void service::listen_at(identifier& one, unsigned device, const net::roce_gid& local)
-{
-    std::uint32_t number = 0;
-    const cm::refusal why = agent_of(device).call([&](cm::manager& at, std::uint64_t) {
-        return at.listen(cm::service_of(one.space, one.local.port), local, most_backlog, number);
-    });
-    require(why == cm::refusal::none, why == cm::refusal::service_in_use ? EADDRINUSE : ENOMEM);
-    one.listeners.emplace_back(device, number);
-    by_listener_[{device, number}] = one.number;
-}
-
-void service::listen(identifier& one, std::size_t backlog)
-{
-    if (one.now == phase::idle)
-        bind(one, address_of(net::gid_of_ipv4(std::array<std::uint8_t, 4>{}), 0));
-    require(one.now == phase::bound, EINVAL);
-    const bool is_own = !one.local.is_any() && place_of(one.local.gid);
-    const unsigned first = one.device.value_or(0);
-    const unsigned end_of = one.device ? first + 1 : static_cast<unsigned>(nodes_.size());
-    for (unsigned device = first; device != end_of; ++device) {
-        if (is_own)
-            listen_at(one, device, one.local.gid);
-        else if (!has_listener_of_other_family(one))
-            listen_at(one, device, net::roce_gid{});
-        else
-            for (const net::roce_gid& each : std::set(gids_[device].begin(), gids_[device].end()))
-                if (net::is_ipv4(each) == (one.local.is == socket_address::kind::ipv4))
-                    listen_at(one, device, each);
-    }
-    one.backlog = backlog > 0 && backlog < most_backlog ? backlog : most_backlog;
-    one.now = phase::listening;
+    if (one.remote.of() == family_of(one.route.peer))
+        return address_of(one.route.local, one.local.port);
+    return address_of(one.remote.is_any() ? ipv6_loopback : one.remote.gid, one.local.port);
 }
 
 void service::resolve_address(identifier& one, const std::optional<socket_address>& from, const socket_address& to,
@@ -426,9 +305,9 @@ void service::resolve_address(identifier& one, const std::optional<socket_addres
     agent_of(*one.device);
     if (one.local.port == 0)
         one.local.port = free_port(one.space);
-    if (one.local.is == socket_address::kind::none || one.local.is_any())
-        one.local = address_of(one.route.local, one.local.port);
     one.remote = to;
+    if (one.local.is == socket_address::kind::none || one.local.is_any())
+        one.local = local_for(one);
     one.now = phase::resolving;
     constexpr std::chrono::hours endless{24 * 365};
     one.resolve_until = std::chrono::steady_clock::now() + (timeout.count() < 0 ? endless : timeout);

@@ -81,9 +81,12 @@ class service {
     void begin(identifier& one, const rdma_ucm_conn_param& with);
     void begin_late(std::uint32_t which, bool reachable);
     bool has_listener_of_other_family(const identifier& one) const;
-    void listen_at(identifier& one, unsigned device, const net::roce_gid& local);
+    bool listen_at(identifier& one, unsigned device, const net::roce_gid& local);
     std::uint16_t free_port(cm::port_space space);
+    static socket_address local_for(const identifier& one);
     void take_port(identifier& one);
+    void claim_port(identifier& one, family of);
+    [[noreturn]] void refuse_port(std::uint16_t port, const std::string& owner) const;
     bool is_taken_here(const identifier& one) const;
     bool ask_for_peer(identifier& one);
     void found(std::uint32_t which, bool reachable);
@@ -92,7 +95,8 @@ class service {
 
     void take(unsigned device, const cm::event& next);
     void tell_request(unsigned device, const cm::event& next);
-    identifier* take_request(unsigned device, const cm::event& next);
+    identifier* listener_for(unsigned device, const cm::event& next, family of);
+    identifier* take_request(unsigned device, const cm::event& next, identifier& asked);
     void tell(identifier& one, rdma_ucm_event_resp says, identifier* about = nullptr);
 
     std::deque<node>& nodes_;

@@ -89,14 +89,15 @@ service_ports::service_ports(const std::string& wire)
     folder_ = folder_for(name);
 }
 
-std::string service_ports::path_of(std::uint16_t space, std::uint16_t port) const
+std::string service_ports::path_of(std::uint16_t space, std::uint16_t port, family of) const
 {
-    return fmt::format("{}/{:04x}-{}", folder_, space, port);
+    return fmt::format("{}/{:04x}{}-{}", folder_, space, of == family::ipv4 ? "" : ".6", port);
 }
 
-std::optional<claimed_port> service_ports::claim(std::uint16_t space, std::uint16_t port, const net::roce_gid& at) const
+std::optional<claimed_port> service_ports::claim(std::uint16_t space, std::uint16_t port, family of,
+                                                 const net::roce_gid& at) const
 {
-    const std::string path = path_of(space, port);
+    const std::string path = path_of(space, port, of);
     for (;;) {
         descriptor file =
             out_of_the_way(descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644)));
@@ -112,9 +113,9 @@ std::optional<claimed_port> service_ports::claim(std::uint16_t space, std::uint1
     }
 }
 
-std::optional<net::roce_gid> service_ports::owner(std::uint16_t space, std::uint16_t port) const
+std::optional<net::roce_gid> service_ports::owner(std::uint16_t space, std::uint16_t port, family of) const
 {
-    const descriptor file(::open(path_of(space, port).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    const descriptor file(::open(path_of(space, port, of).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     net::roce_gid at{};
     if (file.number() < 0 || ::flock(file.number(), LOCK_SH | LOCK_NB) == 0 ||
         ::pread(file.number(), at.data(), at.size(), 0) != static_cast<ssize_t>(at.size()))

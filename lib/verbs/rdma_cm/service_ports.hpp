@@ -7,6 +7,7 @@
 
 #include "engine/channel.hpp"
 #include "net/roce_headers.hpp"
+#include "rdma_cm/socket_address.hpp"
 
 namespace weftio::verbs::rdma_cm {
 
@@ -33,16 +34,17 @@ class service_ports {
     /// @param wire  what processes of one wire have in common; any text
     explicit service_ports(const std::string& wire);
 
-    /// Takes a port for all addresses of this process.
+    /// Takes a port for all addresses of this process that are of the family.
     /// @param space  of ports  @param at  the address by which peers reach the process
     /// @return nothing: another process, or this one, has it
     /// @throws failure the file cannot be made
-    std::optional<claimed_port> claim(std::uint16_t space, std::uint16_t port, const net::roce_gid& at) const;
+    std::optional<claimed_port> claim(std::uint16_t space, std::uint16_t port, family of,
+                                      const net::roce_gid& at) const;
     /// The address of the process that has the port; nothing: none has.
-    std::optional<net::roce_gid> owner(std::uint16_t space, std::uint16_t port) const;
+    std::optional<net::roce_gid> owner(std::uint16_t space, std::uint16_t port, family of) const;
 
  private:
-    std::string path_of(std::uint16_t space, std::uint16_t port) const;
+    std::string path_of(std::uint16_t space, std::uint16_t port, family of) const;
 
     std::string folder_;
 };

@@ -104,7 +104,6 @@ bool socket_address::is_any() const noexcept
 
 bool socket_address::is_loopback() const noexcept
 {
-    constexpr net::roce_gid ipv6_loopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
     return gid == ipv6_loopback || (net::is_ipv4(gid) && gid[12] == 127);
 }
 

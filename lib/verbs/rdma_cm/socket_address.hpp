@@ -11,6 +11,17 @@
 
 namespace weftio::verbs::rdma_cm {
 
+/// IPv4 and IPv6 have ports of their own, as sockets with IPV6_V6ONLY.
+enum class family : std::uint8_t { ipv4, ipv6 };
+inline constexpr family families[] = {family::ipv4, family::ipv6};
+
+inline family family_of(const net::roce_gid& address) noexcept
+{
+    return net::is_ipv4(address) ? family::ipv4 : family::ipv6;
+}
+
+inline constexpr net::roce_gid ipv6_loopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+
 /// IPv4 addresses are ::ffff:a.b.c.d, as in GIDs.
 struct socket_address {
     enum class kind : std::uint8_t { none, ipv4, ipv6, infiniband };
@@ -20,6 +31,7 @@ struct socket_address {
     net::roce_gid gid{};
     std::uint32_t scope = 0; ///< IPv6: index of an interface
 
+    family of() const noexcept { return is == kind::ipv4 ? family::ipv4 : family_of(gid); }
     bool is_any() const noexcept;
     bool is_loopback() const noexcept;
     /// "10.0.0.1:7174", "[fd00::1]:7174".
