@@ -1,5 +1,5 @@
-// What DOCA's form of a call costs over Weftio's (meson-compat/doca-2.10): a kernel receives, or sends, by the one or the
-// other, in turn, on the same queue of a port whose driver always has packets (net_null).
+// What DOCA's form of a call costs over Weftio's (meson-compat/doca-2.10): a kernel receives, or sends, by the one or
+// the other, in turn, on the same queue of a port whose driver always has packets (net_null).
 //
 //   ./doca_bench                     on the CPU
 //   ./doca_bench -g cuda:0           on a GPU
