@@ -254,7 +254,7 @@ TEST(OwnAddress, OfNobodyIsAskedForThreeTimes)
 {
     wired_ports ports(engine_mode::inline_worker);
     const auto own = detail::internals::backend(ports.get(0)).add_rdma_address({.address = ipv4(1), .mac = mac_a});
-    EXPECT_EQ(own->resolve(ipv4(2)), std::nullopt);
+    EXPECT_EQ(own->resolve(ipv4(2), std::chrono::seconds(3)), std::nullopt);
     const std::vector<frame> asked = ports.take(1);
     ASSERT_EQ(asked.size(), 3u);
     EXPECT_EQ(asked[2], question(frame_from(mac_a), ipv4(1), ipv4(2)));

@@ -100,15 +100,15 @@ std::optional<net::mac_address> soft_rdma_address::known(const net::roce_gid& pe
 std::optional<net::mac_address> soft_rdma_address::resolve(const net::roce_gid& peer,
                                                            std::chrono::milliseconds patience)
 {
-    constexpr std::chrono::seconds pause{1}; // RFC 4861: RetransTimer
+    constexpr std::chrono::milliseconds pause{1000}; // RFC 4861: RetransTimer
     std::optional<net::mac_address> mac = known(peer);
     if (mac)
         return mac;
-    const auto end = clock::now() + patience;
     open_question question(*port_, own_.address, peer);
-    do
-        mac = ask_once(question, std::min(end, clock::now() + pause));
-    while (!mac && clock::now() < end && !port_->gone());
+    for (bool again = true; again; patience -= pause) {
+        mac = ask_once(question, clock::now() + std::min(patience, pause));
+        again = !mac && patience > pause && !port_->gone();
+    }
     return mac;
 }
 
