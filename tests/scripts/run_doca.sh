@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What make install-doca installs, as programs for DOCA GPUNetIO 2.10 use it: pkg-config files, headers, the library, the wrapper of
-# nvcc, and the programs of tests/doca. Their host parts are compiled and linked everywhere, with a CUDA runtime that this script makes;
-# with nvcc and Meson the whole programs are, by their own build files. Nothing runs on a GPU here.
+# nvcc, and the programs of tests/doca. Their host parts are compiled and linked everywhere, with a CUDA runtime of tests/doca/cuda_on_cpu,
+# with which kernels of some run, too; with nvcc and Meson the whole programs are, by their own build files. Nothing runs on a GPU here.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
 build=$(realpath "$1")
@@ -146,24 +146,10 @@ else
 fi
 
 # Host parts of the programs, with a CUDA runtime in which there is no GPU.
+on_cpu=$sources/tests/doca/cuda_on_cpu
 mkdir "$work/runtime"
-cat >"$work/runtime/cuda_runtime_api.h" <<'END'
-#pragma once
-#include <stddef.h>
-typedef struct CUstream_st* cudaStream_t;
-typedef enum { cudaSuccess = 0, cudaErrorInvalidDevice = 101 } cudaError_t;
-enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
-enum { cudaStreamNonBlocking = 1 };
-cudaError_t cudaDeviceGetByPCIBusId(int*, const char*);
-cudaError_t cudaSetDevice(int);
-cudaError_t cudaFree(void*);
-cudaError_t cudaMemcpy(void*, const void*, size_t, enum cudaMemcpyKind);
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t*, unsigned);
-cudaError_t cudaStreamSynchronize(cudaStream_t);
-cudaError_t cudaStreamDestroy(cudaStream_t);
-const char* cudaGetErrorString(cudaError_t);
-END
-cp "$work/runtime/cuda_runtime_api.h" "$work/runtime/cuda_runtime.h"
+cp "$on_cpu/cuda_runtime_api.h" "$work/runtime/"
+cp "$on_cpu/cuda_runtime_api.h" "$work/runtime/cuda_runtime.h"
 # Functions of any arguments: those of no_gpu.c fail, those of a_gpu.c succeed.
 for name in $(grep -oE '\bcuda\w+\(' "$work/runtime/cuda_runtime_api.h" | tr -d '(' | grep -v cudaMemcpy); do
     echo "int $name(void) { return 101; }" >>"$work/runtime/no_gpu.c"
@@ -172,17 +158,51 @@ done
 echo "int cudaMemcpy(void) { return 101; }" >>"$work/runtime/no_gpu.c"
 printf '#include <string.h>\nint cudaMemcpy(void* to, const void* from, size_t size, int kind) { (void)kind; memcpy(to, from, size); return 0; }\n' \
     >>"$work/runtime/a_gpu.c"
+doca=(doca-common doca-gpunetio doca-argp doca-eth doca-flow doca-dpdk-bridge libdpdk)
 
-# compiled PROGRAM RUNTIME RESULT: its host part, with a launch that returns RESULT. Prints what the compiler says.
+# objects_of PROGRAM OPTION...: its host part, compiled into $work/objects. Prints what the compiler says.
+objects_of() {
+    local folder=$sources/tests/doca/$1 path
+    shift
+    rm -rf "$work/objects"
+    mkdir "$work/objects"
+    for path in "$folder"/*.c "$folder"/host/*.c "$sources"/tests/doca/common/*.c; do
+        "$cc" -O3 -Wall -Wextra -Wno-unused-parameter -Wno-missing-braces -Werror -D DOCA_ALLOW_EXPERIMENTAL_API "$@" -I "$folder" \
+            -I "$sources/tests/doca/common" $(pkg-config --cflags "${doca[@]}") -I "$work/runtime" \
+            -c "$path" -o "$work/objects/$(basename "$path").o" 2>&1
+    done
+}
+# linked EXECUTABLE SOURCE...: those objects, and more sources.
+linked() {
+    local executable=$1
+    shift
+    "$cxx" -x none "$work"/objects/*.o "$@" -Wl,-rpath,"$libdir" $(pkg-config --libs "${doca[@]}") -o "$executable" 2>&1
+}
+# compiled PROGRAM RUNTIME RESULT: its host part, with launches that return RESULT. Prints what the compiler says.
 compiled() {
-    local program=$1 runtime=$2 result=$3 folder=$sources/tests/doca/$1
+    local program=$1 runtime=$2 result=$3 path
     { echo "#include \"$program.h\""
-      sed -nE "/^doca_error_t launch_/,/;/p" "$folder/$program.h" | sed "s/;\$/ { return $result; }/"; } >"$work/launch.c"
-    "$cc" -O3 -Wall -Wextra -Wno-unused-parameter -Wno-missing-braces -Werror -D DOCA_ALLOW_EXPERIMENTAL_API -I "$folder" \
-        -I "$sources/tests/doca/common" $(pkg-config --cflags doca-common doca-gpunetio doca-argp doca-eth doca-flow libdpdk) \
-        -I "$work/runtime" "$folder"/*.c "$folder"/host/*.c "$sources"/tests/doca/common/*.c "$work/launch.c" \
-        "$work/runtime/$runtime.c" -Wl,-rpath,"$libdir" $(pkg-config --libs doca-common doca-gpunetio doca-argp doca-eth doca-flow) \
-        -o "$work/$program.$runtime" 2>&1
+      sed -nE "/^doca_error_t launch_/,/;/p" "$sources/tests/doca/$program/$program.h" | sed "s/;\$/ { return $result; }/"; } >"$work/launch.c"
+    objects_of "$program"
+    for path in "$work/launch.c" "$work/runtime/$runtime.c"; do
+        "$cc" -w -I "$sources/tests/doca/$program" -I "$sources/tests/doca/common" $(pkg-config --cflags "${doca[@]}") -I "$work/runtime" \
+            -c "$path" -o "$work/objects/$(basename "$path").o" 2>&1
+    done
+    linked "$work/$program.$runtime"
+}
+# compiled_on_cpu PROGRAM OPTION...: it and its kernels, which the CPU runs. Prints what the compiler says.
+compiled_on_cpu() {
+    local program=$1 path kernel
+    shift
+    objects_of "$program" "$@"
+    for path in "$sources/tests/doca/$program"/device/*.cu "$on_cpu/cuda_on_cpu.cpp"; do
+        kernel=$work/objects/$(basename "$path").cpp
+        sed -E 's/(\w+)<<<(\w+), \w+, 0, stream>>>\(/launch_on_cpu(\1, \2, stream, /' "$path" >"$kernel"
+        "$cxx" -std=c++20 -O2 -Wall -D DOCA_ALLOW_EXPERIMENTAL_API "$@" -I "$sources/tests/doca/$program/device" \
+            -I "$sources/tests/doca/common" -I "$on_cpu" $(pkg-config --cflags "${doca[@]}") -include "$on_cpu/cuda_on_cpu.hpp" \
+            -c "$kernel" -o "${kernel%.cpp}.o" 2>&1
+    done
+    linked "$work/$program.on_cpu"
 }
 # refused PROGRAM WHAT STATUS PART ARGUMENT...: how a program ends, and what it says.
 refused() {
@@ -202,15 +222,18 @@ options_of() {
     refused "$program" "an unknown option" 1 'unknown option "-x"' "$@" -x
     refused "$program" "an address that is too long" 1 "at most 12 characters" "$@" -n 0000:b5:00.00
 }
-for program in receive_udp timed_send; do
+for program in receive_udp timed_send packet_pipeline; do
     check "$program: its host part compiles and links" "" "$(compiled $program no_gpu DOCA_ERROR_DRIVER)"
     good=(-g 0000:01:00.0 -n 0000:b5:00.0)
     [[ $program != timed_send ]] || good+=(-t 5000000)
+    [[ $program != packet_pipeline ]] || good+=(-q 1)
     options_of "$work/$program.no_gpu" "${good[@]}"
     refused "$work/$program.no_gpu" "no GPU" 1 "No GPU at 0000:01:00.0" "${good[@]}"
 done
 refused "$work/timed_send.no_gpu" "no number" 1 'option -t, --time <nanoseconds>: "5us" is no decimal number' -g 1 -n 2 -t 5us
 refused "$work/timed_send.no_gpu" "a time of 0" 1 "must be above 0" -g 1 -n 2 -t 0
+refused "$work/packet_pipeline.no_gpu" "5 queues" 1 "There may be 1 to 4 queues, not 5" -g 1 -n 2 -q 5
+refused "$work/packet_pipeline.no_gpu" "its version" 0 "built with 2.10.0087" --version
 
 # The host parts from beginning to end, in their own order of set-up and teardown: the library's GPU is the CPU, no kernel starts, and
 # nothing comes from the wire.
@@ -228,6 +251,87 @@ check "timed_send links with another runtime" "" "$(compiled timed_send a_gpu DO
 refused "$work/timed_send.a_gpu" "from beginning to end" 0 "256 frames leave in 8 bursts" -g cpu -n 0000:b5:00.0 -t 1000000
 refused "$work/timed_send.a_gpu" "no such device" 1 "Device b5:00.1, one of 1, is not opened: Not found" -g cpu -n b5:00.1 -t 1
 check "timed_send logs no error" "" "$("$work/timed_send.a_gpu" -g cpu -n b5:00.0 -t 1 2>&1 | grep -F '[ERR]')"
+
+# Programs with their kernels, which the CPU runs: a thread for each block.
+# pipeline COMMAND...: packet_pipeline with these arguments, until it runs; sets `process`.
+pipeline() {
+    "$@" >"$work/pipeline.txt" 2>&1 &
+    process=$!
+    eventually_by $process grep -q "The kernels run" "$work/pipeline.txt"
+}
+# pipeline_ends WHAT
+pipeline_ends() {
+    kill -INT $process
+    wait_for_end $process
+    check "packet_pipeline, $1: exit status" 0 $?
+    check "packet_pipeline, $1, logs no error" "" "$(grep -F '[ERR]' "$work/pipeline.txt")"
+}
+# counted PATTERN SUM: whether the last number of the lines with the pattern, of each queue the last line, has this sum.
+counted() { [ "$(grep -E "$1" "$work/pipeline.txt" | tail -$queues | awk '{ sum += $NF } END { print sum + 0 }')" = "$2" ]; }
+# Queues are small: the program's own take 512 MiB each.
+check "packet_pipeline compiles with its kernels" "" "$(compiled_on_cpu packet_pipeline -D MAX_PACKETS=2048)"
+pipeline "$work/packet_pipeline.on_cpu" -g cpu -n b5:00.0 -q 4
+pipeline_ends "four queues"
+
+# is_elsewhere PROCESS: whether it has a network of its own by now.
+is_elsewhere() { [ "$(readlink /proc/self/ns/net)" != "$(readlink "/proc/$1/ns/net")" ]; }
+# carries NAME: whether an interface of `inside` sends frames: Linux drops them for up to a second after it was set up.
+carries() { "${inside[@]}" ip link show "$1" | grep 'state UP' | grep -qv 'qdisc noop'; }
+# The same beside Linux: ping, nping and connections of a kernel, at the other end of a veth pair.
+with_linux() {
+    local far=10.77.0.2 near_words queues=2 inside sniffer
+    unshare --net sleep 3600 &
+    inside=(nsenter -t $! --net)
+    eventually is_elsewhere $!
+    near_words=$("${inside[@]}" sh -ec "
+        ip link add near type veth peer name far address 02:00:00:00:00:02
+        sysctl -qw net.ipv6.conf.near.disable_ipv6=1 net.ipv6.conf.far.disable_ipv6=1
+        ip link set near up; ip link set far up; ip addr add 10.77.0.1/24 dev near
+        ethtool -K near tx off >/dev/null; ip neigh add $far lladdr 02:00:00:00:00:02 dev near nud permanent" 2>&1) ||
+        { echo "not checked: packet_pipeline beside Linux (no veth pair: $near_words)"; return; }
+    eventually carries near
+    eventually carries far
+    export WEFTIO_DOCA_DEVICES='0000:b5:00.0=iface:far'
+    # Linux takes replies with wrong checksums from a veth pair: tcpdump does not.
+    "${inside[@]}" tcpdump -Z root -nvv -l --immediate-mode -i near ip >"$work/frames.txt" 2>"$work/tcpdump.txt" &
+    sniffer=$!
+    eventually_by $sniffer grep -q listening "$work/tcpdump.txt"
+    pipeline "${inside[@]}" "$work/packet_pipeline.on_cpu" -g cpu -n b5:00.0 -q $queues
+    check_has "pings are answered" "3 received" "$("${inside[@]}" ping -c 3 -i 0.2 -W $patience -s 56 $far)"
+    check_has "pings of an odd size are answered" "3 received" "$("${inside[@]}" ping -c 3 -i 0.2 -W $patience -s 301 $far)"
+    "${inside[@]}" nping --udp -g 4000 -p 53 -c 5 --rate 100 $far >/dev/null
+    "${inside[@]}" nping --udp -g 4000 -p 7000 -c 7 --rate 100 $far >/dev/null
+    eventually counted '^.UDP. queue' 12
+    check "of 12 packets of UDP 5 are DNS" 5 "$(grep '^.UDP. queue' "$work/pipeline.txt" | tail -$queues | awk '{ sum += $5 } END { print sum }')"
+    check_has "connections of nping" "Successful connections: 3" "$("${inside[@]}" nping --tcp-connect -p 80 -c 3 --rate 100 $far)"
+    "${inside[@]}" bash -c 'exec 3<>/dev/tcp/'$far'/80 && printf "GET / HTTP/1.1\r\n\r\n" >&3 && sleep 0.1' || check "a request is sent" 0 $?
+    eventually grep -qE '^.TCP. queue .: HTTP [1-9]' "$work/pipeline.txt"
+    check "four connections" "[TCP] connections: 4" "$(grep 'connections' "$work/pipeline.txt" | tail -1)"
+    pipeline_ends "beside Linux"
+    kill -INT $sniffer
+    wait_for_end $sniffer
+    check "tcpdump sees six replies" 6 "$(grep -c 'ICMP echo reply' "$work/frames.txt")"
+    check "tcpdump sees answers to SYN and to FIN" "[F.] [S.]" \
+        "$(grep -F "$far.80 > 10.77.0.1." "$work/frames.txt" | grep -oE '\[[SF]\.\]' | sort -u | xargs)"
+    check "every checksum is right" "" "$(grep -E 'wrong|incorrect|bad' "$work/frames.txt")"
+    check_has "the CPU is told of echoes" "6 echoes sent" "$(cat "$work/pipeline.txt")"
+
+    pipeline "${inside[@]}" "$work/packet_pipeline.on_cpu" -g cpu -n b5:00.0 -q $queues -s
+    "${inside[@]}" nping --tcp -p 80 --flags ack -c 3 --rate 100 $far >/dev/null
+    check_has "a connection of nping to a server" "Successful connections: 1" "$("${inside[@]}" nping --tcp-connect -p 80 -c 1 $far)"
+    eventually grep -qE '^.TCP. queue .*total [1-9]' "$work/pipeline.txt"
+    pipeline_ends "a server"
+    # The connection's ACK, or two of them when its end is acknowledged; the three before it belong to none.
+    counted '^.TCP. queue' 1 || counted '^.TCP. queue' 2 || check "packets without a connection are dropped" "" "$(cat "$work/pipeline.txt")"
+}
+missing=$(for name in ip ping nping ethtool tcpdump; do command -v $name >/dev/null || echo $name; done)
+unshare --net true 2>/dev/null || missing+=" root, for namespaces"
+if [ -z "$missing" ]; then
+    with_linux
+else
+    echo "not checked: packet_pipeline beside Linux (missing here:" $missing")"
+fi
+export WEFTIO_DOCA_DEVICES='0000:b5:00.0,mlx5_0=null'
 
 # The whole programs, by their build files.
 nvcc=$(PATH=$PATH:/usr/local/cuda/bin command -v nvcc)

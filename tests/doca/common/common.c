@@ -1,5 +1,6 @@
 #include "common.h"
 
+#include <cuda_runtime_api.h>
 #include <doca_log.h>
 #include <stdio.h>
 
@@ -18,24 +19,48 @@ doca_error_t start_logging(void)
     return doca_log_backend_set_sdk_level(library_log, DOCA_LOG_LEVEL_WARNING);
 }
 
-doca_error_t register_option(const char* short_name, const char* long_name, const char* arguments, const char* text,
-                             doca_argp_param_cb_t callback, enum doca_argp_type type)
+static doca_error_t make_option(const char* short_name, const char* long_name, const char* text,
+                                doca_argp_param_cb_t callback, enum doca_argp_type type,
+                                struct doca_argp_param** option)
 {
-    struct doca_argp_param* option;
-    doca_error_t result = doca_argp_param_create(&option);
+    doca_error_t result = doca_argp_param_create(option);
 
     if (result != DOCA_SUCCESS) {
         DOCA_LOG_ERR("No option is made: %s", doca_error_get_descr(result));
         return result;
     }
-    doca_argp_param_set_short_name(option, short_name);
-    doca_argp_param_set_long_name(option, long_name);
+    doca_argp_param_set_short_name(*option, short_name);
+    doca_argp_param_set_long_name(*option, long_name);
+    doca_argp_param_set_description(*option, text);
+    doca_argp_param_set_callback(*option, callback);
+    doca_argp_param_set_type(*option, type);
+    return DOCA_SUCCESS;
+}
+
+doca_error_t register_option(const char* short_name, const char* long_name, const char* arguments, const char* text,
+                             doca_argp_param_cb_t callback, enum doca_argp_type type)
+{
+    struct doca_argp_param* option;
+    doca_error_t result = make_option(short_name, long_name, text, callback, type, &option);
+
+    if (result != DOCA_SUCCESS)
+        return result;
     doca_argp_param_set_arguments(option, arguments);
-    doca_argp_param_set_description(option, text);
-    doca_argp_param_set_callback(option, callback);
-    doca_argp_param_set_type(option, type);
     doca_argp_param_set_mandatory(option);
     result = doca_argp_register_param(option);
+    if (result != DOCA_SUCCESS)
+        DOCA_LOG_ERR("Option -%s is not registered: %s", short_name, doca_error_get_descr(result));
+    return result;
+}
+
+doca_error_t register_flag(const char* short_name, const char* long_name, const char* text,
+                           doca_argp_param_cb_t callback)
+{
+    struct doca_argp_param* option;
+    doca_error_t result = make_option(short_name, long_name, text, callback, DOCA_ARGP_TYPE_BOOLEAN, &option);
+
+    if (result == DOCA_SUCCESS)
+        result = doca_argp_register_param(option);
     if (result != DOCA_SUCCESS)
         DOCA_LOG_ERR("Option -%s is not registered: %s", short_name, doca_error_get_descr(result));
     return result;
@@ -50,6 +75,18 @@ doca_error_t copy_pci_address(char* to, const char* from)
         return DOCA_ERROR_INVALID_VALUE;
     }
     strncpy(to, from, length + 1);
+    return DOCA_SUCCESS;
+}
+
+doca_error_t choose_gpu(const char* pci_address)
+{
+    int number;
+
+    if (cudaDeviceGetByPCIBusId(&number, pci_address) != cudaSuccess || cudaSetDevice(number) != cudaSuccess ||
+        cudaFree(NULL) != cudaSuccess) {
+        DOCA_LOG_ERR("No GPU at %s", pci_address);
+        return DOCA_ERROR_NOT_FOUND;
+    }
     return DOCA_SUCCESS;
 }
 

@@ -28,8 +28,15 @@ doca_error_t start_logging(void);
 doca_error_t register_option(const char* short_name, const char* long_name, const char* arguments, const char* text,
                              doca_argp_param_cb_t callback, enum doca_argp_type type);
 
+/* An option without a value, which may be left out. */
+doca_error_t register_flag(const char* short_name, const char* long_name, const char* text,
+                           doca_argp_param_cb_t callback);
+
 /* Copies an option's text. Returns DOCA_ERROR_INVALID_VALUE for a longer one. */
 doca_error_t copy_pci_address(char* to, const char* from);
+
+/* CUDA's calls of this thread are for this GPU from now on. */
+doca_error_t choose_gpu(const char* pci_address);
 
 doca_error_t open_device(const char* pci_address, struct doca_dev** device);
 

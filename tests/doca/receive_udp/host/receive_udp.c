@@ -232,18 +232,6 @@ static doca_error_t set_up(const struct program_settings* settings, struct recei
     return result;
 }
 
-static doca_error_t choose_gpu(const char* pci_address)
-{
-    int number;
-
-    if (cudaDeviceGetByPCIBusId(&number, pci_address) != cudaSuccess || cudaSetDevice(number) != cudaSuccess ||
-        cudaFree(NULL) != cudaSuccess) {
-        DOCA_LOG_ERR("No GPU at %s", pci_address);
-        return DOCA_ERROR_NOT_FOUND;
-    }
-    return DOCA_SUCCESS;
-}
-
 doca_error_t receive_udp(const struct program_settings* settings)
 {
     struct receiver all = {0};
