@@ -158,7 +158,7 @@ done
 echo "int cudaMemcpy(void) { return 101; }" >>"$work/runtime/no_gpu.c"
 printf '#include <string.h>\nint cudaMemcpy(void* to, const void* from, size_t size, int kind) { (void)kind; memcpy(to, from, size); return 0; }\n' \
     >>"$work/runtime/a_gpu.c"
-doca=(doca-common doca-gpunetio doca-argp doca-eth doca-flow doca-dpdk-bridge libdpdk)
+doca=(doca-common doca-gpunetio doca-argp doca-eth doca-flow doca-dma doca-dpdk-bridge libdpdk)
 
 # objects_of PROGRAM OPTION...: its host part, compiled into $work/objects. Prints what the compiler says.
 objects_of() {
@@ -222,7 +222,7 @@ options_of() {
     refused "$program" "an unknown option" 1 'unknown option "-x"' "$@" -x
     refused "$program" "an address that is too long" 1 "at most 12 characters" "$@" -n 0000:b5:00.00
 }
-for program in receive_udp timed_send packet_pipeline; do
+for program in receive_udp timed_send packet_pipeline dma_copy; do
     check "$program: its host part compiles and links" "" "$(compiled $program no_gpu DOCA_ERROR_DRIVER)"
     good=(-g 0000:01:00.0 -n 0000:b5:00.0)
     [[ $program != timed_send ]] || good+=(-t 5000000)
@@ -253,6 +253,14 @@ refused "$work/timed_send.a_gpu" "no such device" 1 "Device b5:00.1, one of 1, i
 check "timed_send logs no error" "" "$("$work/timed_send.a_gpu" -g cpu -n b5:00.0 -t 1 2>&1 | grep -F '[ERR]')"
 
 # Programs with their kernels, which the CPU runs: a thread for each block.
+check "dma_copy compiles with its kernel" "" "$(compiled_on_cpu dma_copy)"
+"$work/dma_copy.on_cpu" -g cpu -n b5:00.0 >"$work/dma_copy.txt" 2>&1 &
+wait_for_end $!
+check "dma_copy: exit status" 0 $?
+check "dma_copy: both texts arrive" "The GPU has received: This is a text of the CPU
+The CPU has received: This is a text of the GPU" "$(grep 'has received' "$work/dma_copy.txt")"
+check "dma_copy logs no error" "" "$(grep -F '[ERR]' "$work/dma_copy.txt")"
+
 # pipeline COMMAND...: packet_pipeline with these arguments, until it runs; sets `process`.
 pipeline() {
     "$@" >"$work/pipeline.txt" 2>&1 &
