@@ -23,7 +23,7 @@ struct doca_gpu_dev_rdma_r {
 
 /** Of Weftio: one connection. */
 struct weftio_doca_connection {
-    struct weftio_dev_rdma *queue;
+    struct weftio_dev_rdma *queue; /**< 0: not connected */
     weftio_u32 committed; /**< calls of commit that had entries */
     weftio_u32 waited;    /**< those of them that doca_gpu_dev_rdma_wait_all() has counted */
 };
@@ -53,10 +53,12 @@ enum doca_gpu_dev_rdma_recv_wait_flags {
 
 /* Of Weftio: the requests. One that is refused has no segments. */
 
-/** The connection, or 0. */
+/** The connection; 0 if there is none with this index, or it is not connected. */
 WEFTIO_FN struct weftio_doca_connection *weftio_doca_rdma_at(const struct doca_gpu_dev_rdma *rdma, weftio_u32 index)
 {
-    return rdma && index < rdma->count ? rdma->connections[index] : 0;
+    struct weftio_doca_connection *connection = rdma && index < rdma->count ? rdma->connections[index] : 0;
+
+    return connection && connection->queue ? connection : 0;
 }
 
 /** Whether bytes of one message lie in a local buffer; 0 bytes need none. */
@@ -295,7 +297,7 @@ WEFTIO_FN doca_error_t weftio_doca_rdma_wait(struct weftio_doca_connection *conn
 {
     const weftio_u32 committed = weftio_load_relaxed_u32(&connection->committed);
 
-    if (committed == weftio_load_relaxed_u32(&connection->waited))
+    if (!connection->queue || committed == weftio_load_relaxed_u32(&connection->waited))
         return DOCA_SUCCESS;
     struct weftio_dev_send_queue *queue = &connection->queue->queue;
     const weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);

@@ -1,4 +1,6 @@
 // Which devices there are: the environment variable WEFTIO_DOCA_DEVICES.
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -71,14 +73,20 @@ std::shared_ptr<doca_devinfo> parsed(const std::string& line)
     static const std::regex form{R"(([^,=]+)(,([^=,]*))?(,([^=,]+))?=(.+))"};
     std::smatch parts;
     require(std::regex_match(line, parts, form), DOCA_ERROR_BAD_CONFIG,
-            "{}: \"{}\" is no device; write PCI[,IBNAME]=PORT, as in 0000:b5:00.0,mlx5_0=iface:eth0", variable, line);
+            "{}: \"{}\" is no device; write PCI[,IBNAME[,ADDRESS]]=PORT, as in 0000:b5:00.0,mlx5_0=iface:eth0",
+            variable, line);
     const std::string pci = whole_pci_address(trimmed(parts[1]));
     require(!pci.empty(), DOCA_ERROR_BAD_CONFIG, "{}: \"{}\" is no PCI address; write one as in 0000:b5:00.0", variable,
             trimmed(parts[1]));
     const std::string ibdev = trimmed(parts[3]);
     require(ibdev.size() < DOCA_DEVINFO_IBDEV_NAME_SIZE, DOCA_ERROR_BAD_CONFIG, "{}: \"{}\" is longer than {} letters",
             variable, ibdev, DOCA_DEVINFO_IBDEV_NAME_SIZE - 1);
-    return interned(pci, ibdev, trimmed(parts[5]), trimmed(parts[6]));
+    const std::string address = trimmed(parts[5]);
+    in6_addr bytes{};
+    require(address.empty() || inet_pton(AF_INET, address.c_str(), &bytes) == 1 ||
+                inet_pton(AF_INET6, address.c_str(), &bytes) == 1,
+            DOCA_ERROR_BAD_CONFIG, "{}: \"{}\" is no IPv4 or IPv6 address", variable, address);
+    return interned(pci, ibdev, address, trimmed(parts[6]));
 }
 
 } // namespace

@@ -60,7 +60,6 @@ std::string interface_of(const doca_devinfo& info)
 
 std::shared_ptr<opened_device> doca_devinfo::open()
 {
-    const own_calls ours;
     std::lock_guard lock(mutex_);
     auto opened = opened_.lock();
     if (!opened) {

@@ -31,7 +31,11 @@ void require_cyclic(doca_eth_rxq_type type)
 doca_eth_rxq::doca_eth_rxq(std::shared_ptr<doca_dev> on, std::uint32_t packets, std::uint32_t packet_bytes)
     : dev(std::move(on)), flow_number(next_flow_number()), packets_(packets), packet_bytes_(packet_bytes)
 {}
-doca_eth_rxq::~doca_eth_rxq() = default;
+doca_eth_rxq::~doca_eth_rxq()
+{
+    if (state == DOCA_CTX_STATE_RUNNING)
+        call("doca_eth_rxq_destroy", [this] { stop(); });
+}
 
 void doca_eth_rxq::start()
 {
@@ -55,6 +59,8 @@ void doca_eth_rxq::start()
                                     .zeroed_bytes = zeroed_bytes};
     queue.emplace(dev->port(), device(), options);
     make_handle(*range_);
+    is_receiving = true;
+    refresh_rules();
 }
 
 void doca_eth_rxq::make_handle(const doca_mmap::registered& range)
@@ -74,8 +80,12 @@ void doca_eth_rxq::make_handle(const doca_mmap::registered& range)
     handle_ = std::move(made);
 }
 
+/// Nothing is written into the program's memory afterwards; a receive call that waits ends.
 void doca_eth_rxq::stop()
 {
+    is_receiving = false;
+    weftio_store_release_sys_u32(&queue->control()->abort, 1);
+    refresh_rules();
     if (const auto dropped = queue->counters().out_of_buffer)
         log_warning(fmt::format("receive queue {}: {} packets were dropped, because the kernel was too slow for a ring "
                                 "of {} packets",

@@ -1,6 +1,7 @@
 // Ethernet receive queues.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -11,6 +12,14 @@
 #include "weftio/eth_rxq.hpp"
 
 struct doca_gpu_eth_rxq;
+
+namespace weftio::doca {
+
+/// Makes the rules of all ports anew, because a queue that pipes may name has started or stopped.
+/// @throws weftio::error as flow::install
+void refresh_rules();
+
+} // namespace weftio::doca
 
 struct doca_eth_rxq : doca_ctx {
     static constexpr const char* noun = "receive queue";
@@ -29,7 +38,8 @@ struct doca_eth_rxq : doca_ctx {
     const std::shared_ptr<doca_dev> dev;
     /// By which pipes name it: above the numbers of DPDK's queues.
     const std::uint16_t flow_number;
-    std::optional<weftio::eth_rxq> queue{}; ///< stays after a stop, until the next start
+    std::optional<weftio::eth_rxq> queue{}; ///< stays after a stop, until the next start, for kernels that still look
+    std::atomic<bool> is_receiving = false; ///< pipes may send to it
 
  private:
     void make_handle(const doca_mmap::registered& range);

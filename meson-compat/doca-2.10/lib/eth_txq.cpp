@@ -22,7 +22,10 @@ struct doca_eth_txq : doca_ctx {
     static constexpr const char* noun = "send queue";
 
     doca_eth_txq(std::shared_ptr<doca_dev> on, std::uint32_t depth) : dev(std::move(on)), entries(depth) {}
-    ~doca_eth_txq() override = default;
+    ~doca_eth_txq() override
+    {
+        call("doca_eth_txq_destroy", [this] { progress(); });
+    } // failures reach the log
 
     void start() override;
     void stop() override { progress(); }

@@ -136,8 +136,26 @@ bool has_both_flags(const std::optional<tcp_flags_match>& one, const std::option
 
 } // namespace
 
+namespace {
+
+void require_types(const doca_flow_match& pipe)
+{
+    require(pipe.parser_meta.outer_l3_type <= DOCA_FLOW_L3_META_IPV4 &&
+                pipe.parser_meta.outer_l4_type <= DOCA_FLOW_L4_META_ICMP,
+            DOCA_ERROR_INVALID_VALUE, "types {} and {} in parser_meta are none of DOCA_FLOW_L3_META_*, _L4_META_*",
+            pipe.parser_meta.outer_l3_type, pipe.parser_meta.outer_l4_type);
+    require(pipe.outer.l3_type >= DOCA_FLOW_L3_TYPE_NONE && pipe.outer.l3_type <= DOCA_FLOW_L3_TYPE_IP4 &&
+                pipe.outer.l4_type_ext >= DOCA_FLOW_L4_TYPE_EXT_NONE &&
+                pipe.outer.l4_type_ext <= DOCA_FLOW_L4_TYPE_EXT_ICMP,
+            DOCA_ERROR_INVALID_VALUE, "types {} and {} in outer are none of DOCA_FLOW_L3_TYPE_*, _L4_TYPE_EXT_*",
+            pipe.outer.l3_type, pipe.outer.l4_type_ext);
+}
+
+} // namespace
+
 flow_match conditions(const doca_flow_match& pipe, const doca_flow_match* mask, const doca_flow_match* entry)
 {
+    require_types(pipe);
     flow_match match;
     if (const auto type = whole(FIELD(outer.eth.type), "eth.type"))
         match.ether_type = ntohs(*type);

@@ -17,7 +17,7 @@ const weftio::eth_rxq* queue_of(const doca_dev& dev, std::uint16_t number)
         return queue;
     const weftio::eth_rxq* queue = nullptr;
     living<doca_eth_rxq>::any([&](const std::shared_ptr<doca_eth_rxq>& one) {
-        if (one->flow_number == number && one->queue)
+        if (one->flow_number == number && one->is_receiving)
             queue = &*one->queue;
         return queue != nullptr;
     });
@@ -113,6 +113,20 @@ void doca_flow_port::remove(const std::shared_ptr<doca_flow_pipe>& pipe,
     std::lock_guard lock(mutex_);
     std::erase(pipe->entries, entry);
     replace_rules();
+}
+
+void doca_flow_port::refresh()
+{
+    std::lock_guard lock(mutex_);
+    replace_rules();
+}
+
+void weftio::doca::refresh_rules()
+{
+    living<doca_flow_port>::any([](const std::shared_ptr<doca_flow_port>& port) {
+        port->refresh();
+        return false;
+    });
 }
 
 void doca_flow_port::stop()

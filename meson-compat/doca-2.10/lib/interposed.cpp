@@ -7,6 +7,7 @@
 
 #include "dev.hpp"
 #include "doca_log.h"
+#include "eth_rxq.hpp"
 #include "program_port.hpp"
 
 namespace {
@@ -24,6 +25,14 @@ Function* next(const char* name)
 }
 #define NEXT(FUNCTION) next<decltype(FUNCTION)>(#FUNCTION)
 
+/// Whether code at this address is the library's own.
+bool is_of_library(const void* address)
+{
+    Dl_info there{}, here{};
+    return dladdr(address, &there) != 0 && dladdr(reinterpret_cast<const void*>(&is_of_library), &here) != 0 &&
+           there.dli_fbase == here.dli_fbase;
+}
+
 /// 0, or -EIO with the reason in the log.
 template <class Body>
 int status_of(const char* function, Body&& body) noexcept
@@ -38,10 +47,16 @@ extern "C" {
 /// The program's arguments are for NICs and hugepages that need not be there.
 int rte_eal_init(int argc, char** argv)
 {
-    if (own_calls::any())
+    if (is_of_library(__builtin_return_address(0)))
         return NEXT(rte_eal_init)(argc, argv);
     const int status = status_of(__func__, [] { start_eal(true); });
     return status ? -1 : argc;
+}
+
+/// EAL ends with the process: ports of the library are on it.
+int rte_eal_cleanup()
+{
+    return is_of_library(__builtin_return_address(0)) ? NEXT(rte_eal_cleanup)() : 0;
 }
 
 int rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info)
@@ -89,7 +104,12 @@ int rte_eth_dev_start(std::uint16_t port)
 {
     const int status = NEXT(rte_eth_dev_start)(port);
     auto* ours = program_port::find(port);
-    return status || !ours ? status : status_of(__func__, [&] { ours->start(); });
+    if (status || !ours)
+        return status;
+    return status_of(__func__, [&] {
+        ours->start();
+        refresh_rules();
+    });
 }
 
 int rte_eth_dev_stop(std::uint16_t port)

@@ -65,11 +65,8 @@ std::uint32_t checksums_of(const rte_mbuf& mbuf)
 
 } // namespace
 
-thread_local unsigned own_calls::depth = 0;
-
 void start_eal(bool without_pci)
 {
-    const own_calls ours;
     // The port that starts EAL closes at once, and its number is free again.
     if (without_pci && rte_lcore_count() <= 1)
         port::open("null", {.mode = engine_mode::inline_worker, .eal_arguments = {"--lcores", threads_for_programs()}});

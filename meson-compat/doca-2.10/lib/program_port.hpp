@@ -18,18 +18,6 @@ struct rte_ring;
 
 namespace weftio::doca {
 
-/// While one lives, what its thread calls of DPDK is called by the library, not by the program.
-class own_calls {
- public:
-    own_calls() { ++depth; }
-    own_calls(const own_calls&) = delete;
-    ~own_calls() { --depth; }
-    static bool any() { return depth != 0; }
-
- private:
-    static thread_local unsigned depth;
-};
-
 /// Starts DPDK's EAL unless it runs, with threads for programs that launch functions on other cores.
 /// @param without_pci  false: a port that is opened first decides how EAL looks for PCI devices
 /// @throws weftio::error as weftio::port::open

@@ -80,10 +80,12 @@ void doca_rdma::make_handle()
         publish(index);
 }
 
-/// Tells kernels the handles of a queue pair, which each reset changes.
+/// Tells kernels the handles of a queue pair, which each reset changes; of one that is not connected that there is none.
 void doca_rdma::publish(std::uint32_t index)
 {
-    const weftio_doca_connection connection{queue(index).handle(), 0, 0};
+    const auto& user = slots_[index];
+    const bool is_connected = user && user->state == life::established;
+    const weftio_doca_connection connection{is_connected ? queue(index).handle() : nullptr, 0, 0};
     blocks_[index].upload(&connection, sizeof connection);
     std::vector<std::uint64_t> words(sizeof(doca_gpu_dev_rdma) / sizeof(std::uint64_t));
     auto* const pointers = static_cast<std::uint8_t*>(table_.device_address()) + sizeof(doca_gpu_dev_rdma);
@@ -182,11 +184,11 @@ void doca_rdma::place(const connection_pointer& connection)
     if (*free) {
         (*free)->held.reset();
         queue(index).reset();
-        publish(index);
         living<doca_rdma_connection>::remove(free->get());
     }
     connection->index = index;
     *free = connection;
+    publish(index);
 }
 
 void doca_rdma::leave(const connection_pointer& connection)
@@ -206,6 +208,7 @@ doca_rdma::connection_pointer doca_rdma::add(life begin)
 void doca_rdma::set_established(const connection_pointer& connection)
 {
     connection->state = life::established;
+    publish(connection->index);
     tell(event::established, connection);
 }
 
@@ -226,8 +229,7 @@ void doca_rdma::end(const connection_pointer& connection)
 void doca_rdma::disconnect(const connection_pointer& connection)
 {
     const life before = connection->state;
-    if (before == life::ended)
-        return;
+    require(before != life::ended, DOCA_ERROR_BAD_STATE, "the connection has ended");
     if (before == life::requested) { // its destructor rejects
         connection->state = life::ended;
         std::erase(requests_, connection);
@@ -238,6 +240,7 @@ void doca_rdma::disconnect(const connection_pointer& connection)
     if (connection->held)
         connection->held->disconnect();
     else if (before == life::established) { // the peer cannot be told; it gets no answers any more
+        connection->state = life::ended;
         queue(connection->index).reset();
         publish(connection->index);
     } else if (connection->pending.valid())

@@ -45,8 +45,8 @@ TEST_F(DocaObjects, ListsCanBeMadeFromAFileAndBadEntriesAreRefused)
     EXPECT_EQ(is_equal, 1);
     DOCA_OK(doca_devinfo_destroy_list(list));
     EXPECT_EQ(doca_devinfo_destroy_list(list), DOCA_ERROR_INVALID_VALUE);
-    for (const char* bad :
-         {"eth0=iface:eth0", "0000:03:00.0", "0000:03:00.0=null;03:00.0=loopback", "/nowhere/at/all"}) {
+    for (const char* bad : {"eth0=iface:eth0", "0000:03:00.0", "0000:03:00.0=null;03:00.0=loopback",
+                            "0000:03:00.0,mlx5_0,10.0.0.300=null", "/nowhere/at/all"}) {
         setenv("WEFTIO_DOCA_DEVICES", bad, 1);
         EXPECT_EQ(doca_devinfo_create_list(&list, &count), DOCA_ERROR_BAD_CONFIG) << bad;
     }
@@ -192,6 +192,26 @@ TEST_F(DocaObjects, QueuesAreConfiguredThenStarted)
     DOCA_OK(doca_ctx_stop(ctx));
     DOCA_OK(doca_ctx_start(ctx)); // again
     DOCA_OK(doca_eth_txq_destroy(txq));
+}
+
+TEST_F(DocaObjects, MatchesNameTypesThatAre)
+{
+    receiving::init_flow();
+    receiving in;
+    in.dev = first;
+    in.start_port();
+    doca_flow_pipe_cfg* cfg = nullptr;
+    DOCA_OK(doca_flow_pipe_cfg_create(&cfg, in.port));
+    for (int wrong = 0; wrong < 4; ++wrong) {
+        doca_flow_match match{};
+        match.parser_meta.outer_l3_type = wrong == 0 ? 2 : 0;
+        match.parser_meta.outer_l4_type = wrong == 1 ? 99 : 0;
+        match.outer.l3_type = wrong == 2 ? 5 : 0;
+        match.outer.l4_type_ext = wrong == 3 ? 77 : 0;
+        EXPECT_EQ(doca_flow_pipe_cfg_set_match(cfg, &match, nullptr), DOCA_ERROR_INVALID_VALUE) << wrong;
+    }
+    DOCA_OK(doca_flow_pipe_cfg_destroy(cfg));
+    doca_flow_destroy();
 }
 
 TEST_F(DocaObjects, PortsOfPipesAreNamedByDeviceOrByNumber)

@@ -365,6 +365,29 @@ TEST_F(DocaPackets, FollowTheRootPipeByPriorityAndItsEntriesAsTheyChange)
     end();
 }
 
+TEST_F(DocaPackets, ReachAQueueThatWasRestartedAndNoneThatIsStopped)
+{
+    make();
+    auto* ctx = doca_eth_rxq_as_doca_ctx(in.queue);
+    auto* memory = static_cast<std::uint8_t*>(in.memory.cpu_memory);
+    auto waiting = launch(receive, 2u, in.handle, 5u, &count, &first_index, &got);
+    DOCA_OK(doca_ctx_stop(ctx));
+    ASSERT_TRUE(finish(waiting)); // its call ends
+    std::memset(memory, 0xee, receiving::packets * receiving::bytes);
+    auto sender = launch(send_strong, 1u, out.handle, out.array_handle, 9u, &sent);
+    ASSERT_TRUE(finish(sender));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const std::vector<std::uint8_t> untouched(receiving::packets * receiving::bytes, 0xee);
+    EXPECT_EQ(std::memcmp(memory, untouched.data(), untouched.size()), 0);
+    DOCA_OK(doca_ctx_start(ctx));
+    DOCA_OK(doca_eth_rxq_get_gpu_handle(in.queue, &in.handle));
+    sender = launch(send_strong, 1u, out.handle, out.array_handle, 3u, &sent);
+    auto receiver = launch(receive, 1u, in.handle, 3u, &count, &first_index, &got);
+    ASSERT_TRUE(finish(sender) && finish(receiver));
+    EXPECT_EQ(got.received, 3u);
+    end();
+}
+
 TEST_F(DocaPackets, OfAFullRingThatNobodyCommitsAreRefused)
 {
     make();

@@ -156,6 +156,14 @@ TEST_F(DocaProgramPort, GetsWhatPipesSendToItsQueuesAndSendsWithChecksums)
     const auto* bytes = rte_pktmbuf_mtod(mbuf, const std::uint8_t*);
     EXPECT_EQ(mbuf->pkt_len, 60u);
     EXPECT_EQ(bytes[47], DOCA_FLOW_MATCH_TCP_FLAG_RST | DOCA_FLOW_MATCH_TCP_FLAG_ACK);
+    // Stopped and started, its queues are the ones that the rules name.
+    EXPECT_EQ(rte_eth_dev_stop(id), 0);
+    EXPECT_EQ(rte_eth_dev_start(id), 0);
+    EXPECT_EQ(rte_eal_cleanup(), 0); // too early, and without effect
+    ASSERT_TRUE(launch(send_one, 1u, out.handle, out.array_handle, 1u).wait_for(std::chrono::seconds(20)));
+    rte_mbuf* again = receive();
+    ASSERT_TRUE(again);
+    rte_pktmbuf_free(again);
     for (std::uint32_t byte = 60; byte < 700; ++byte)
         ASSERT_EQ(bytes[byte], 0) << byte;
     // It goes back as UDP, with a checksum that the NIC computes.

@@ -345,6 +345,34 @@ TEST_F(DocaRdma, WrongArgumentsAreRefusedAndFullRingsTold)
     end();
 }
 
+/// Sends nothing over a connection that is not there, and waits for it.
+void send_to_nobody(doca_gpu_dev_rdma* rdma, rdma_report* out)
+{
+    out->wrong += doca_gpu_dev_rdma_send_strong(rdma, 0, nullptr, 0, 0, 0, DOCA_GPU_RDMA_SEND_FLAG_NONE) !=
+                  DOCA_ERROR_INVALID_VALUE;
+    out->wrong += doca_gpu_dev_rdma_commit_strong(rdma, 0) != DOCA_ERROR_INVALID_VALUE;
+    out->status = doca_gpu_dev_rdma_wait_all(rdma, &out->commits);
+}
+
+TEST_F(DocaRdma, KernelsMeetNoConnectionBeforeItIsMadeAndAfterItsEnd)
+{
+    start();
+    const std::string text = server.exported(), own = client.exported();
+    doca_rdma_connection* const connection = client.connections[0];
+    for (const bool was_connected : {false, true}) {
+        if (was_connected) {
+            DOCA_OK(doca_rdma_connect(client.rdma, text.data(), text.size(), connection));
+            DOCA_OK(doca_rdma_connection_disconnect(connection));
+        }
+        rdma_report report{};
+        auto kernel = launch(send_to_nobody, 1u, client.handle, &report);
+        ASSERT_TRUE(kernel.wait_for(std::chrono::seconds(20)));
+        EXPECT_EQ(report.wrong, 0u);
+        EXPECT_EQ(report.status, DOCA_SUCCESS);
+    }
+    end();
+}
+
 TEST_F(DocaRdma, ExportsTextAndKnowsOwnOrder)
 {
     const void* descriptor = nullptr;
@@ -374,7 +402,7 @@ TEST_F(DocaRdma, ExportsTextAndKnowsOwnOrder)
     EXPECT_EQ(client.noted.established, client.connections);
     EXPECT_EQ(client.noted.user_data, std::vector<std::uint64_t>{5});
     DOCA_OK(doca_rdma_connection_disconnect(connection));
-    DOCA_OK(doca_rdma_connection_disconnect(connection)); // nothing is left to do
+    EXPECT_EQ(doca_rdma_connection_disconnect(connection), DOCA_ERROR_BAD_STATE);
     client.progress();
     EXPECT_EQ(client.noted.ended, client.connections);
     DOCA_OK(doca_ctx_stop(client.context));
