@@ -158,7 +158,7 @@ done
 echo "int cudaMemcpy(void) { return 101; }" >>"$work/runtime/no_gpu.c"
 printf '#include <string.h>\nint cudaMemcpy(void* to, const void* from, size_t size, int kind) { (void)kind; memcpy(to, from, size); return 0; }\n' \
     >>"$work/runtime/a_gpu.c"
-doca=(doca-common doca-gpunetio doca-argp doca-eth doca-flow doca-dma doca-dpdk-bridge libdpdk)
+doca=(doca-common doca-gpunetio doca-argp doca-eth doca-flow doca-rdma doca-dma doca-dpdk-bridge libdpdk)
 
 # objects_of PROGRAM OPTION...: its host part, compiled into $work/objects. Prints what the compiler says.
 objects_of() {
@@ -234,6 +234,14 @@ refused "$work/timed_send.no_gpu" "no number" 1 'option -t, --time <nanoseconds>
 refused "$work/timed_send.no_gpu" "a time of 0" 1 "must be above 0" -g 1 -n 2 -t 0
 refused "$work/packet_pipeline.no_gpu" "5 queues" 1 "There may be 1 to 4 queues, not 5" -g 1 -n 2 -q 5
 refused "$work/packet_pipeline.no_gpu" "its version" 0 "built with 2.10.0087" --version
+check "rdma_write: its host part compiles and links" "" "$(compiled rdma_write no_gpu DOCA_ERROR_DRIVER)"
+good=(-d mlx5_0 -gpu 0000:01:00.0)
+refused "$work/rdma_write.no_gpu" "help" 0 "-gpu, --gpu-address <GPU PCI address>" --help
+refused "$work/rdma_write.no_gpu" "no option" 1 "option -d, --device <RDMA device name> is missing"
+refused "$work/rdma_write.no_gpu" "no GPU is named" 1 "option -gpu, --gpu-address <GPU PCI address> is missing" -d mlx5_0
+refused "$work/rdma_write.no_gpu" "no GPU" 1 "No GPU at 0000:01:00.0" "${good[@]}"
+refused "$work/rdma_write.no_gpu" "an address without a type" 1 '"IPX" is not IPv4, IPv6 or GID' "${good[@]}" -cm -sat IPX
+refused "$work/rdma_write.no_gpu" "no address" 1 "A client with -cm needs -sa" "${good[@]}" -c 127.0.0.1 -cm
 
 # The host parts from beginning to end, in their own order of set-up and teardown: the library's GPU is the CPU, no kernel starts, and
 # nothing comes from the wire.
@@ -260,6 +268,43 @@ check "dma_copy: exit status" 0 $?
 check "dma_copy: both texts arrive" "The GPU has received: This is a text of the CPU
 The CPU has received: This is a text of the GPU" "$(grep 'has received' "$work/dma_copy.txt")"
 check "dma_copy logs no error" "" "$(grep -F '[ERR]' "$work/dma_copy.txt")"
+
+# said_by END PATTERN: what the server or the client of rdma_write has printed.
+said_by() { grep -E "$2" "$work/rdma_$1.txt"; }
+# rdma_pair WHAT SERVER-OPTIONS CLIENT-OPTIONS: rdma_write as server and as client, on one wire, from beginning to end.
+rdma_pair() {
+    local what="rdma_write, $1" server client port end connection
+    : >"$work/rdma_server.txt"
+    WEFTIO_DOCA_DEVICES="0000:b5:00.0,mlx5_0,10.77.1.1=wire:doca$$" \
+        "$work/rdma_write.on_cpu" -d mlx5_0 -gpu cpu -oob 0 $2 >"$work/rdma_server.txt" 2>&1 &
+    server=$!
+    eventually_by $server said_by server "waits at TCP port" >/dev/null
+    port=$(sed -n 's/^The server waits at TCP port //p' "$work/rdma_server.txt")
+    WEFTIO_DOCA_DEVICES="0000:b5:00.1,mlx5_1,10.77.1.2=wire:doca$$" \
+        "$work/rdma_write.on_cpu" -d mlx5_1 -gpu cpu -c 127.0.0.1 --oob-port "$port" $3 >"$work/rdma_client.txt" 2>&1 &
+    client=$!
+    wait_for_end $client
+    check "$what: exit status of the client" 0 $?
+    wait_for_end $server
+    check "$what: exit status of the server" 0 $?
+    check "$what: each kernel of the client has one commit" "Connection 0: 1 commits are done
+Connection 1: 1 commits are done" "$(said_by client 'commits are done')"
+    check "$what: the text arrives in A, immediates and bytes of B and C too" "$(for connection in 0 1; do
+        echo "Connection $connection: A before: nothing yet"
+        echo "Connection $connection: 3 receives, immediates 100$connection and 200$connection"
+        echo "Connection $connection: A after: B and C are written by connection $connection"
+        echo "Connection $connection: 16384 bytes of B and of C are the client's"
+    done)" "$(said_by server '^Connection .*: ')"
+    for end in server client; do
+        check_has "$what, $end: two connections" "Connection 1 is made while the kernel of connection 0 runs" \
+            "$(cat "$work/rdma_$end.txt")"
+        check "$what: the $end logs no error" "" "$(said_by $end '\[ERR\]')"
+    done
+}
+check "rdma_write compiles with its kernels" "" "$(compiled_on_cpu rdma_write)"
+rdma_pair "addresses exchanged" "" ""
+rdma_pair "addresses exchanged, GID 3" "-gid 3" "-gid 3"
+rdma_pair "by the connection manager" "-cm -p 13580" "-cm -p 13580 -sa 10.77.1.1 -sat IPv4"
 
 # pipeline COMMAND...: packet_pipeline with these arguments, until it runs; sets `process`.
 pipeline() {

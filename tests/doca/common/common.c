@@ -37,6 +37,15 @@ static doca_error_t make_option(const char* short_name, const char* long_name, c
     return DOCA_SUCCESS;
 }
 
+static doca_error_t register_made(const char* short_name, struct doca_argp_param* option)
+{
+    doca_error_t result = doca_argp_register_param(option);
+
+    if (result != DOCA_SUCCESS)
+        DOCA_LOG_ERR("Option -%s is not registered: %s", short_name, doca_error_get_descr(result));
+    return result;
+}
+
 doca_error_t register_option(const char* short_name, const char* long_name, const char* arguments, const char* text,
                              doca_argp_param_cb_t callback, enum doca_argp_type type)
 {
@@ -47,10 +56,19 @@ doca_error_t register_option(const char* short_name, const char* long_name, cons
         return result;
     doca_argp_param_set_arguments(option, arguments);
     doca_argp_param_set_mandatory(option);
-    result = doca_argp_register_param(option);
+    return register_made(short_name, option);
+}
+
+doca_error_t register_optional(const char* short_name, const char* long_name, const char* arguments, const char* text,
+                               doca_argp_param_cb_t callback, enum doca_argp_type type)
+{
+    struct doca_argp_param* option;
+    doca_error_t result = make_option(short_name, long_name, text, callback, type, &option);
+
     if (result != DOCA_SUCCESS)
-        DOCA_LOG_ERR("Option -%s is not registered: %s", short_name, doca_error_get_descr(result));
-    return result;
+        return result;
+    doca_argp_param_set_arguments(option, arguments);
+    return register_made(short_name, option);
 }
 
 doca_error_t register_flag(const char* short_name, const char* long_name, const char* text,
@@ -59,11 +77,7 @@ doca_error_t register_flag(const char* short_name, const char* long_name, const 
     struct doca_argp_param* option;
     doca_error_t result = make_option(short_name, long_name, text, callback, DOCA_ARGP_TYPE_BOOLEAN, &option);
 
-    if (result == DOCA_SUCCESS)
-        result = doca_argp_register_param(option);
-    if (result != DOCA_SUCCESS)
-        DOCA_LOG_ERR("Option -%s is not registered: %s", short_name, doca_error_get_descr(result));
-    return result;
+    return result == DOCA_SUCCESS ? register_made(short_name, option) : result;
 }
 
 doca_error_t copy_pci_address(char* to, const char* from)

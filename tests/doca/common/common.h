@@ -28,6 +28,10 @@ doca_error_t start_logging(void);
 doca_error_t register_option(const char* short_name, const char* long_name, const char* arguments, const char* text,
                              doca_argp_param_cb_t callback, enum doca_argp_type type);
 
+/* An option that may be left out. */
+doca_error_t register_optional(const char* short_name, const char* long_name, const char* arguments, const char* text,
+                               doca_argp_param_cb_t callback, enum doca_argp_type type);
+
 /* An option without a value, which may be left out. */
 doca_error_t register_flag(const char* short_name, const char* long_name, const char* text,
                            doca_argp_param_cb_t callback);
