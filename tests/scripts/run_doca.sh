@@ -271,22 +271,27 @@ check "dma_copy logs no error" "" "$(grep -F '[ERR]' "$work/dma_copy.txt")"
 
 # said_by END PATTERN: what the server or the client of rdma_write has printed.
 said_by() { grep -E "$2" "$work/rdma_$1.txt"; }
-# rdma_pair WHAT SERVER-OPTIONS CLIENT-OPTIONS: rdma_write as server and as client, on one wire, from beginning to end.
-rdma_pair() {
-    local what="rdma_write, $1" server client port end connection
+# rdma_ends WHAT STATUS SERVER-OPTIONS CLIENT-OPTIONS: rdma_write as server and as client, on one wire, until both end.
+rdma_ends() {
+    local server client port
     : >"$work/rdma_server.txt"
     WEFTIO_DOCA_DEVICES="0000:b5:00.0,mlx5_0,10.77.1.1=wire:doca$$" \
-        "$work/rdma_write.on_cpu" -d mlx5_0 -gpu cpu -oob 0 $2 >"$work/rdma_server.txt" 2>&1 &
+        "$work/rdma_write.on_cpu" -d mlx5_0 -gpu cpu -oob 0 $3 >"$work/rdma_server.txt" 2>&1 &
     server=$!
     eventually_by $server said_by server "waits at TCP port" >/dev/null
     port=$(sed -n 's/^The server waits at TCP port //p' "$work/rdma_server.txt")
     WEFTIO_DOCA_DEVICES="0000:b5:00.1,mlx5_1,10.77.1.2=wire:doca$$" \
-        "$work/rdma_write.on_cpu" -d mlx5_1 -gpu cpu -c 127.0.0.1 --oob-port "$port" $3 >"$work/rdma_client.txt" 2>&1 &
+        "$work/rdma_write.on_cpu" -d mlx5_1 -gpu cpu -c 127.0.0.1 --oob-port "$port" $4 >"$work/rdma_client.txt" 2>&1 &
     client=$!
     wait_for_end $client
-    check "$what: exit status of the client" 0 $?
+    check "$1: exit status of the client" "$2" $?
     wait_for_end $server
-    check "$what: exit status of the server" 0 $?
+    check "$1: exit status of the server" "$2" $?
+}
+# rdma_pair WHAT SERVER-OPTIONS CLIENT-OPTIONS: the same, and all arrives.
+rdma_pair() {
+    local what="rdma_write, $1" end connection
+    rdma_ends "$what" 0 "$2" "$3"
     check "$what: each kernel of the client has one commit" "Connection 0: 1 commits are done
 Connection 1: 1 commits are done" "$(said_by client 'commits are done')"
     check "$what: the text arrives in A, immediates and bytes of B and C too" "$(for connection in 0 1; do
@@ -305,6 +310,7 @@ check "rdma_write compiles with its kernels" "" "$(compiled_on_cpu rdma_write)"
 rdma_pair "addresses exchanged" "" ""
 rdma_pair "addresses exchanged, GID 3" "-gid 3" "-gid 3"
 rdma_pair "by the connection manager" "-cm -p 13580" "-cm -p 13580 -sa 10.77.1.1 -sat IPv4"
+rdma_ends "rdma_write, nobody at that port" 1 "-cm" "-cm -p 13580 -sa 10.77.1.1"
 
 # pipeline COMMAND...: packet_pipeline with these arguments, until it runs; sets `process`.
 pipeline() {

@@ -115,13 +115,13 @@ doca_error_t listen_to_peers(struct end* all)
     return result;
 }
 
-/* Progress until the flag of a callback is set. */
+/* Progress until the flag of a callback is set. It was set before the peer's program ended, or never will be. */
 static doca_error_t wait_for(struct end* all, struct connection* connection, const bool* flag)
 {
     const time_t last = time(NULL) + MOST_SECONDS;
 
     while (!*flag) {
-        if (connection->has_failed)
+        if (connection->has_failed || peer_is_gone(all))
             return DOCA_ERROR_CONNECTION_ABORTED;
         if (time(NULL) > last)
             return DOCA_ERROR_TIME_OUT;
