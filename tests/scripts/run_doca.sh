@@ -278,7 +278,7 @@ rdma_ends() {
     WEFTIO_DOCA_DEVICES="0000:b5:00.0,mlx5_0,10.77.1.1=wire:doca$$" \
         "$work/rdma_write.on_cpu" -d mlx5_0 -gpu cpu -oob 0 $3 >"$work/rdma_server.txt" 2>&1 &
     server=$!
-    eventually_by $server said_by server "waits at TCP port" >/dev/null
+    eventually_by $server grep -q "waits at TCP port" "$work/rdma_server.txt"
     port=$(sed -n 's/^The server waits at TCP port //p' "$work/rdma_server.txt")
     WEFTIO_DOCA_DEVICES="0000:b5:00.1,mlx5_1,10.77.1.2=wire:doca$$" \
         "$work/rdma_write.on_cpu" -d mlx5_1 -gpu cpu -c 127.0.0.1 --oob-port "$port" $4 >"$work/rdma_client.txt" 2>&1 &
