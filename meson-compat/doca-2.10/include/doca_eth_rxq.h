@@ -31,7 +31,7 @@ enum doca_eth_rxq_type {
  * Makes a queue, which receives nothing until it is started and a pipe sends packets to it.
  *
  * @param max_packets       slots, 64 to 65,536; of a number that is no power of two the next lower power is used
- * @param max_packet_bytes  the longest packet, 64 to 16,384
+ * @param max_packet_bytes  the longest packet, 64 to 16,384; 104 is the least where slots are as long as packets
  */
 doca_error_t doca_eth_rxq_create(struct doca_dev *dev, uint32_t max_packets, uint32_t max_packet_bytes,
                                  struct doca_eth_rxq **rxq);
