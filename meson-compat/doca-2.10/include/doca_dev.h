@@ -1,8 +1,8 @@
 /**
  * Devices: the ports that programs name by PCI address or InfiniBand name.
  *
- * A device is a Weftio port, of which the environment variable WEFTIO_DOCA_DEVICES tells (README.md, "Network devices"). The
- * port is opened when the first device is opened, and closed when nothing uses it any more.
+ * A device is a Weftio port, of which the environment variable WEFTIO_DOCA_DEVICES tells (README.md, "Network
+ * devices"). The port is opened when the first device is opened, and closed when nothing uses it any more.
  */
 #pragma once
 

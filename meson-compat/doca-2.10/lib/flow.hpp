@@ -77,7 +77,8 @@ struct doca_flow_port {
     /// The rules with the entry. On failure there is no such entry.
     void add(const std::shared_ptr<doca_flow_pipe>& pipe, const std::shared_ptr<doca_flow_pipe_entry>& entry);
     void remove(const std::shared_ptr<doca_flow_pipe>& pipe, const std::shared_ptr<doca_flow_pipe_entry>& entry);
-    /// Makes the rules anew: a queue that pipes name has started or stopped. Any thread that holds no lock of the library.
+    /// Makes the rules anew: a queue that pipes name has started or stopped. Any thread that holds no lock of the
+    /// library.
     void refresh();
     /// Ends all rules; the program has no pipe and no entry of the port any more.
     void stop();

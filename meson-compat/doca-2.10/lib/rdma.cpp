@@ -80,7 +80,8 @@ void doca_rdma::make_handle()
         publish(index);
 }
 
-/// Tells kernels the handles of a queue pair, which each reset changes; of one that is not connected that there is none.
+/// Tells kernels the handles of a queue pair, which each reset changes; of one that is not connected that there is
+/// none.
 void doca_rdma::publish(std::uint32_t index)
 {
     const auto& user = slots_[index];
