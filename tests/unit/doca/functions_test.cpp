@@ -96,15 +96,16 @@ TEST(DocaFunctions, RefuseNullPointersAndWhatIsNoObject)
     EXPECT_GE(count, 100u);
 }
 
-/// All that the tests of this folder say.
+/// All that the tests of these functions say.
 std::string tests()
 {
     std::string all;
-    for (const auto& entry : std::filesystem::directory_iterator(weftio::test::source_folder() / "tests/unit/doca"))
-        if (entry.path().filename() != "functions_test.cpp") {
-            std::ifstream file(entry.path());
-            all.append(std::istreambuf_iterator<char>(file), {});
-        }
+    for (const char* folder : {"tests/unit/doca", "tests/unit/doca_log"})
+        for (const auto& entry : std::filesystem::directory_iterator(weftio::test::source_folder() / folder))
+            if (entry.path().filename() != "functions_test.cpp") {
+                std::ifstream file(entry.path());
+                all.append(std::istreambuf_iterator<char>(file), {});
+            }
     return all;
 }
 
