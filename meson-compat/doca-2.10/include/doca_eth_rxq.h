@@ -4,7 +4,7 @@
  * Packets lie in the memory in the order of arrival, in slots of equal size, and the ring begins again at its end.
  * Kernels release nothing: a slot is filled again once the ring needs it, at least half a ring after a kernel has
  * received its packet. While kernels are too slow for that, packets are dropped, and counted: the log tells how many
- * when the queue is stopped, DPDK's telemetry at any time (`/weftio/queue`, out_of_buffer).
+ * when the queue is stopped, DPDK's telemetry at any time (`/weftio/eth_rxq`, out_of_buffer).
  *
  * All functions return DOCA_SUCCESS or DOCA_ERROR_INVALID_VALUE (a null pointer, no such object, a value out of range).
  * DOCA_ERROR_BAD_STATE: the queue is started and may not be, or the other way round.

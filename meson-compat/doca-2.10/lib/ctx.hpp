@@ -1,7 +1,6 @@
 // Contexts and progress engines.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 

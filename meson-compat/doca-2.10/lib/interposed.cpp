@@ -5,8 +5,6 @@
 #include <rte_flow.h>
 #include <rte_lcore.h>
 
-#include "dev.hpp"
-#include "doca_log.h"
 #include "eth_rxq.hpp"
 #include "program_port.hpp"
 

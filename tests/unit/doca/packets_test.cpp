@@ -341,27 +341,30 @@ TEST_F(DocaPackets, FollowTheRootPipeByPriorityAndItsEntriesAsTheyChange)
     doca_flow_fwd next{};
     next.type = DOCA_FLOW_FWD_PIPE;
     next.next_pipe = in.udp;
-    doca_flow_fwd drop{};
-    drop.type = DOCA_FLOW_FWD_DROP;
-    doca_flow_pipe_entry *to_pipe = nullptr, *to_nowhere = nullptr;
+    receiving other;
+    other.make_queue(gpu, second);
+    doca_flow_pipe_entry *to_pipe = nullptr, *to_other = nullptr;
     auto add = [&](std::uint32_t priority, const doca_flow_fwd& fwd, doca_flow_pipe_entry** entry) {
         return doca_flow_pipe_control_add_entry(0, priority, root, &udp, nullptr, nullptr, nullptr, nullptr, nullptr,
                                                 nullptr, &fwd, nullptr, entry);
     };
     DOCA_OK(add(3, next, &to_pipe));
-    DOCA_OK(add(1, drop, &to_nowhere)); // decides first
+    DOCA_OK(add(1, other.to_queue(), &to_other)); // decides first
+    report got_by_other{};
     auto sender = launch(send_strong, 1u, out.handle, out.array_handle, 5u, &sent);
-    ASSERT_TRUE(finish(sender));
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    DOCA_OK(doca_flow_pipe_remove_entry(0, 0, to_nowhere));
+    auto receiver = launch(receive, 1u, other.handle, 5u, &count, &first_index, &got_by_other);
+    ASSERT_TRUE(finish(sender) && finish(receiver));
+    DOCA_OK(doca_flow_pipe_remove_entry(0, 0, to_other));
     sender = launch(send_strong, 1u, out.handle, out.array_handle, 7u, &sent);
-    ASSERT_TRUE(finish(sender));
-    auto receiver = launch(receive, 1u, in.handle, 7u, &count, &first_index, &got);
-    ASSERT_TRUE(finish(receiver));
+    receiver = launch(receive, 1u, in.handle, 7u, &count, &first_index, &got);
+    ASSERT_TRUE(finish(sender) && finish(receiver));
     EXPECT_EQ(got.received, 7u);
     for (std::uint32_t packet = 0; packet < 7; ++packet)
         EXPECT_EQ(got.numbers[packet], packet);
-    EXPECT_EQ(doca_flow_pipe_remove_entry(0, 0, to_nowhere), DOCA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(doca_flow_pipe_remove_entry(0, 0, to_other), DOCA_ERROR_INVALID_VALUE);
+    DOCA_OK(doca_ctx_stop(doca_eth_rxq_as_doca_ctx(other.queue)));
+    DOCA_OK(doca_eth_rxq_destroy(other.queue));
+    other.memory.end();
     end();
 }
 

@@ -107,6 +107,17 @@ class DocaProgramPort : public DocaDevices {
         return nullptr;
     }
 
+    void send_as_udp(rte_mbuf* mbuf)
+    {
+        auto* packet = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
+        packet[23] = IPPROTO_UDP;
+        packet[24] = packet[25] = 0;
+        mbuf->ol_flags = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
+        mbuf->l2_len = 14;
+        mbuf->l3_len = 20;
+        EXPECT_EQ(rte_eth_tx_burst(id, 1, &mbuf, 1), 1);
+    }
+
     std::uint16_t id = 0xffff;
     rte_mempool* pool = nullptr;
 };
@@ -170,13 +181,7 @@ TEST_F(DocaProgramPort, GetsWhatPipesSendToItsQueuesAndSendsWithChecksums)
     answers.make_queue(gpu, first);
     answers.start_port();
     answers.add_udp_pipe(true);
-    auto* packet = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
-    packet[23] = IPPROTO_UDP;
-    packet[24] = packet[25] = 0;
-    mbuf->ol_flags = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
-    mbuf->l2_len = 14;
-    mbuf->l3_len = 20;
-    ASSERT_EQ(rte_eth_tx_burst(id, 1, &mbuf, 1), 1);
+    send_as_udp(mbuf);
     ASSERT_TRUE(launch(receive_one, 1u, answers.handle, &got).wait_for(std::chrono::seconds(20)));
     EXPECT_EQ(got.checksum, 0x66bd) << std::hex << got.checksum; // of the header that sending::fill writes
     out.end();
