@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Descriptors under weftio-run: what objects cost, with and without a hard limit above the soft one; EMFILE as Linux gives it; 200
+# Descriptors under weftio-run: what objects cost, with and without a hard limit above the soft one; EMFILE and ENFILE as Linux gives them; 200
 # connections with channels of their own below `ulimit -n 1024`; 1,000 queue pairs on one context.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
@@ -33,6 +33,8 @@ for limit in -n -Sn; do
     limited "$limit 64" none
     check "no descriptor is free" "0 checks failed" "$(cat "$work/out")"
 done
+limited "-n 64" full
+check "the system's table is full" "0 checks failed" "$(cat "$work/out")"
 limited "-n 1024" connections
 check "200 connections" "0 checks failed" "$(cat "$work/out")"
 limited "-n 64" pairs
