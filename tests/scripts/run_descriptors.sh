@@ -35,6 +35,10 @@ for limit in -n -Sn; do
 done
 limited "-n 64" full
 check "the system's table is full" "0 checks failed" "$(cat "$work/out")"
+bounded "$run" --wire descriptors-$$ -- "$work/descriptors" "full from the beginning" >"$work/out" 2>"$work/log"
+check "the table is full from the beginning: no devices" "0 0 checks failed" "$? $(cat "$work/out")"
+check "one line says why" 1 "$(wc -l <"$work/log")"
+check_has "in the system's words" "Too many open files in system" "$(cat "$work/log")"
 limited "-n 1024" connections
 check "200 connections" "0 checks failed" "$(cat "$work/out")"
 limited "-n 64" pairs

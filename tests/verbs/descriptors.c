@@ -127,6 +127,15 @@ static void without_descriptors(int reason)
     close_device();
 }
 
+/* No device is found when the table is full from the beginning. */
+static void full_from_the_beginning(void)
+{
+    int count = -1;
+    fill_table_of_system();
+    ibv_get_device_list(&count);
+    CHECK("devices", 0, count);
+}
+
 struct connection {
     int socket;
     struct ibv_comp_channel* channel;
@@ -208,6 +217,8 @@ int main(int count, char** arguments)
         without_descriptors(EMFILE);
     else if (strcmp(what, "full") == 0)
         without_descriptors(ENFILE);
+    else if (strcmp(what, "full from the beginning") == 0)
+        full_from_the_beginning();
     else if (strcmp(what, "connections") == 0)
         many_connections(200);
     else

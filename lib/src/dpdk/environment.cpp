@@ -229,8 +229,11 @@ void require_descriptors()
     if (why == EMFILE || why == ENFILE)
         throw error(errc::device_error,
                     fmt::format("weftio: DPDK's EAL needs up to {} file descriptors, but only {} can be opened ({}); "
-                                "raise the limit with \"ulimit -n 1024\", or close some",
-                                wanted, got, std::strerror(why)));
+                                "{}",
+                                wanted, got, std::strerror(why),
+                                why == EMFILE ? "raise the limit with \"ulimit -n 1024\", or close some"
+                                              : "raise the system's limit with \"sysctl fs.file-max\", or end some "
+                                                "programs"));
 }
 
 /// Whether EAL runs already, started by the application or by another copy of this library. Only a started EAL has
