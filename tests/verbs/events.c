@@ -140,6 +140,15 @@ static void unread(void)
     end_ends();
 }
 
+static long link_downed(void)
+{
+    long value = -1;
+    FILE* const file = fopen("/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed", "r");
+    NEED(file && fscanf(file, "%ld", &value) == 1);
+    fclose(file);
+    return value;
+}
+
 /* The port goes down and comes back, as the script has it when it reads these lines. */
 static void port_changes(void)
 {
@@ -147,10 +156,12 @@ static void port_changes(void)
     make_ends(64);
     CHECK("query", 0, ibv_query_port(context, 1, &port));
     CHECK("state", IBV_PORT_ACTIVE, port.state);
+    CHECK("link_downed", 0, link_downed());
     for (int up = 0; up < 2; ++up) {
         puts(up ? "down" : "ready");
         fflush(stdout);
         expect_event(up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, (void*)1);
+        CHECK("link_downed", 1, link_downed());
     }
     CHECK("query", 0, ibv_query_port(context, 1, &port));
     CHECK("state", IBV_PORT_ACTIVE, port.state);

@@ -9,6 +9,7 @@
 #include <exception>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "weftio/counters.hpp"
 
@@ -20,6 +21,7 @@ namespace {
 struct counts {
     rdma_port_counters port;
     std::uint64_t dropped = 0; ///< instead of being sent
+    std::uint64_t downs = 0;   ///< how often the link went down
 };
 
 struct counter_row {
@@ -55,7 +57,7 @@ constexpr auto rows = std::to_array<counter_row>({
     {"counters/excessive_buffer_overrun_errors", of_port<&rdma_port_counters::lost>},
     {"counters/port_xmit_wait", always_0},
     {"counters/symbol_error", always_0},
-    {"counters/link_downed", always_0},
+    {"counters/link_downed", [](const counts& from) { return from.downs; }},
     {"counters/link_error_recovery", always_0},
     {"hw_counters/duplicate_request", of_queues<&rdma_counters::duplicate_request>},
     {"hw_counters/implied_nak_seq_err", of_queues<&rdma_counters::implied_nak_seq_err>},
@@ -86,7 +88,7 @@ bool write_file(const std::string& path, std::uint64_t value, int flags)
 } // namespace
 
 counter_files::counter_files(const std::string& device, node& of)
-    : port_(device + "/ports/1/"), of_(of), written_(rows.size())
+    : port_(device + "/ports/1/"), of_(of), was_up_(of.port.link_up()), written_(rows.size())
 {
     for (const char* folder : {"counters", "hw_counters"})
         std::filesystem::create_directory(port_ + folder);
@@ -98,12 +100,25 @@ counter_files::counter_files(const std::string& device, node& of)
 void counter_files::write() noexcept
 try {
     const std::scoped_lock lock(mutex_);
-    const counts now{.port = of_.rdma.counters(), .dropped = of_.port.counters().tx_dropped};
+    count_link();
+    const counts now{.port = of_.rdma.counters(), .dropped = of_.port.counters().tx_dropped, .downs = downs_};
     for (std::size_t at = 0; at != rows.size(); ++at)
         if (const std::uint64_t value = rows[at].value(now);
             value > written_[at] && write_file(port_ + rows[at].name, value, 0))
             written_[at] = value;
 } catch (const std::exception&) { // no memory: the next call writes them
+}
+
+void counter_files::look_at_link() noexcept
+{
+    const std::scoped_lock lock(mutex_);
+    count_link();
+}
+
+void counter_files::count_link() noexcept
+{
+    const bool up = of_.port.link_up();
+    downs_ += std::exchange(was_up_, up) && !up;
 }
 
 } // namespace weftio::verbs

@@ -164,6 +164,8 @@ try {
     const std::unique_lock only_one(sweeping_, std::try_to_lock);
     if (!only_one)
         return;
+    for (counter_files& each : counters_)
+        each.look_at_link();
     constexpr unsigned polls_per_count = 10;
     if (counting_ && ++polls_ % polls_per_count == 0)
         for (counter_files& each : counters_)
