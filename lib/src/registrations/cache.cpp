@@ -179,7 +179,7 @@ bool cache::make_room(std::size_t bytes, ended& out) noexcept
     // Each may be looked at twice: it was used since it was queued, and then it is queued anew.
     for (std::size_t looks = 2 * eviction_.size();
          bytes_.load(std::memory_order_relaxed) + bytes > options_.budget_bytes; --looks) {
-        if (looks == 0)
+        if (looks == 0 || eviction_.empty()) // the rest is of dropped pages that handles hold
             return false;
         node& oldest = *eviction_.begin()->second;
         const std::uint64_t used = oldest.used.load(std::memory_order_relaxed);

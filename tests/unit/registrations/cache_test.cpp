@@ -174,6 +174,18 @@ TEST_F(Registrations, AreRefusedWhenHandlesHoldTheBudget)
     EXPECT_THAT(large.what(), testing::HasSubstr("12288 bytes, more than the budget of 8192; raise"));
 }
 
+TEST_F(Registrations, AreRefusedWhenDroppedOnesThatHandlesHoldFillTheBudget)
+{
+    cache.emplace(null, registration_cache_options{.budget_bytes = 3 * page_bytes});
+    const pages memory(6);
+    const registration dropped = cache->get(memory.at(0), 2 * page_bytes);
+    cache->invalidate(memory.at(0), 1);
+    (void)cache->get(memory.at(2), 1); // nobody holds it: it is evicted, which is not enough
+    EXPECT_EQ(refused(memory.at(4), 2 * page_bytes).code(), errc::out_of_memory);
+    EXPECT_EQ(cache->counters().evictions, 1u);
+    EXPECT_EQ(cache->counters().bytes, 2 * page_bytes);
+}
+
 TEST_F(Registrations, BecomeNoneBeyondTheBudget)
 {
     cache.emplace(null, registration_cache_options{.budget_bytes = 2 * page_bytes});
