@@ -150,8 +150,8 @@ class registration_cache {
     ///         include remote_write or remote_atomic without local_write; errc::not_reachable the process cannot read
     ///         all of the bytes, or `rights` have local_write and not all can be written; errc::out_of_memory the pages
     ///         are more than the budget, or so with those that handles hold, or all keys are in use;
-    ///         errc::not_supported, errc::in_use userfaultfd cannot watch the pages. On error nothing is registered;
-    ///         registrations may have been evicted.
+    ///         errc::not_supported, errc::in_use userfaultfd cannot watch the pages; errc::closed the process exits. On
+    ///         error nothing is registered; registrations may have been evicted.
     [[nodiscard]] registration get(const void* address, std::size_t bytes, access rights = access::local_write);
     /// Drops registrations and remote keys of pages of these bytes: no later get() returns them. Those that nobody
     /// holds are given back before it returns, which blocks as the destructor of memory_region; the others are given

@@ -69,6 +69,9 @@ range cache::pages_of(const range& bytes) const noexcept
 
 node& cache::miss(const range& bytes, access rights)
 {
+    const core::undertaking undertaking;
+    if (core::process_exits())
+        throw error(errc::closed, "weftio: registration_cache: nothing can be registered while the process exits");
     ended out(*this);
     const std::scoped_lock lock(mutex_);
     prepare();
@@ -295,6 +298,7 @@ void cache::refuse(const range& own) const
 
 void cache::end_last(node& held) noexcept
 {
+    const core::undertaking undertaking;
     if (!maker_.may_end()) // in a child of fork() another thread may have had the lock
         return;
     ended out(*this);
@@ -306,6 +310,7 @@ void cache::end_last(node& held) noexcept
 
 void cache::close() noexcept
 {
+    const core::undertaking undertaking;
     if (!maker_.may_end())
         return;
     if (monitor_)
@@ -318,8 +323,19 @@ void cache::close() noexcept
         closed_ = true;
         empty = live_.load(std::memory_order_relaxed) == 0;
     }
-    if (empty) // else the last node deletes the cache, maybe in `out`
+    if (empty) // else the last node ends the cache, maybe in `out`
+        end();
+}
+
+/// While the process exits, other threads may look for a hit still: the cache stays, and can be found by leak checkers.
+void cache::end() noexcept
+{
+    if (!core::process_exits()) {
         delete this;
+        return;
+    }
+    static std::atomic<cache*> left{nullptr};
+    after_ = left.exchange(this);
 }
 
 cache::ended::~ended()
@@ -334,7 +350,7 @@ cache::ended::~ended()
     }
 }
 
-/// Deletes the cache, if it was closed and this was the last node.
+/// Ends the cache, if it was closed and this was the last node.
 void cache::recycle(node& freed) noexcept
 {
     {
@@ -343,7 +359,7 @@ void cache::recycle(node& freed) noexcept
         if (live_.fetch_sub(1, std::memory_order_relaxed) != 1 || !closed_)
             return;
     }
-    delete this;
+    end();
 }
 
 void cache::count_hit() noexcept

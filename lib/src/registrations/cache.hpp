@@ -31,7 +31,8 @@ using registrar = std::function<void(memory_region&)>;
 
 /// What registration_cache promises. Deletes itself once it is closed and nobody holds a node of it.
 ///
-/// Regions are destroyed without the lock, because that waits for engines.
+/// Regions are destroyed without the lock, because that waits for engines. Whatever takes the lock is an undertaking:
+/// exit() in a callback, or in a signal handler of a thread that has the lock, then leaves the cache alone.
 class cache {
  public:
     explicit cache(const registration_cache_options& options);
@@ -104,6 +105,7 @@ class cache {
     range pages_of(const range& bytes) const noexcept;
     void count_hit() noexcept;
     void recycle(node& freed) noexcept;
+    void end() noexcept;
     void handle_changes() noexcept;
     bool withdraw(node& key) noexcept;
     void fill_row(rte_tel_data* dict) const;
@@ -146,6 +148,7 @@ class cache {
     std::set<std::pair<std::uintptr_t, node*>> keys_;    ///< remote keys, by their first byte
     std::size_t longest_key_ = 0;                        ///< bytes of the longest remote key that there was
     bool closed_ = false;
+    cache* after_ = nullptr; ///< in a list of those that have ended while the process exits
 
     struct alignas(64) stripe {
         std::atomic<std::uint64_t> hits{0};

@@ -7,6 +7,7 @@
 
 #include "core/log.hpp"
 #include "core/printable.hpp"
+#include "core/process.hpp"
 #include "registrations/cache.hpp"
 
 namespace weftio::registrations {
@@ -68,6 +69,7 @@ void cache::unwatch(const range& pages) noexcept
 
 void cache::invalidate(const range& bytes)
 {
+    const core::undertaking undertaking;
     ended out(*this);
     const std::scoped_lock lock(mutex_);
     drop_remote_keys(bytes, out, nullptr);
@@ -76,6 +78,7 @@ void cache::invalidate(const range& bytes)
 
 std::size_t cache::revoke(const range& bytes)
 {
+    const core::undertaking undertaking;
     ended out(*this);
     revoked held(*this);
     {
@@ -86,9 +89,12 @@ std::size_t cache::revoke(const range& bytes)
     return held.withdraw();
 }
 
-/// Memory has been unmapped, moved or emptied.
+/// Memory has been unmapped, moved or emptied. Calls nothing of the program while the process exits.
 void cache::handle_changes() noexcept
 {
+    const core::undertaking undertaking;
+    if (core::process_exits()) // NICs stand still, or soon will
+        return;
     ended out(*this);
     revoked held(*this);
     const std::scoped_lock lock(mutex_);

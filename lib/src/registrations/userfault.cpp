@@ -11,10 +11,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "core/undying.hpp"
 #include "weftio/error.hpp"
 
 // Of newer headers than Debian 12 needs to have.
@@ -93,6 +96,34 @@ std::thread quiet_thread(Body body)
     return made;
 }
 
+/// Descriptors of monitors, which children of fork() close: while a child has one, nobody may unmap what it watches
+/// without a thread that reads.
+struct family {
+    family()
+    {
+        pthread_atfork([] { core::undying<family>().mutex.lock(); }, [] { core::undying<family>().mutex.unlock(); },
+                       [] { core::undying<family>().leave_child(); });
+    }
+    void leave_child() noexcept
+    {
+        for (const int each : descriptors)
+            close(each);
+        descriptors.clear();
+        mutex.unlock();
+    }
+
+    std::mutex mutex;
+    std::vector<int> descriptors; ///< guarded by mutex
+};
+
+int opened_for_this_process()
+{
+    auto& all = core::undying<family>();
+    const std::scoped_lock lock(all.mutex);
+    all.descriptors.reserve(all.descriptors.size() + 1);
+    return all.descriptors.emplace_back(open_or_refuse());
+}
+
 } // namespace
 
 /// With shared memory, which older kernels do not watch, if possible.
@@ -117,7 +148,7 @@ void unwatch_pages(int userfault, const range& pages) noexcept
 }
 
 userfault::userfault(std::function<void()> handle)
-    : descriptor_(open_or_refuse()), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+    : descriptor_(opened_for_this_process()), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), reader_(quiet_thread([this] { read_events(); })),
       handler_(quiet_thread([this, handle = std::move(handle)] { handle_events(handle); }))
 {}
@@ -129,6 +160,9 @@ void userfault::stop() noexcept
     handler_ends_.store(true);
     ring(wake_);
     handler_.join(); // first, because the other one must read the events of what it frees
+    auto& all = core::undying<family>();
+    const std::scoped_lock no_fork(all.mutex); // its holders may wait for the reader, which takes no lock
+    std::erase(all.descriptors, descriptor_);
     ring(stop_);
     reader_.join();
 }
@@ -136,7 +170,7 @@ void userfault::stop() noexcept
 userfault::~userfault()
 {
     stop();
-    for (const int each : {descriptor_, wake_, stop_})
+    for (const int each : {wake_, stop_})
         close(each);
 }
 
@@ -168,6 +202,7 @@ void userfault::read_events() noexcept
         read_.store(announced_.load(std::memory_order_relaxed), std::memory_order_release);
         ring(wake_);
     }
+    close(descriptor_); // here, so that nobody who unmaps watched pages waits for a thread that has ended
 }
 
 void userfault::read_all() noexcept

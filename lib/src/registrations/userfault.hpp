@@ -35,7 +35,8 @@ class userfault {
     userfault(const userfault&) = delete;
     userfault& operator=(const userfault&) = delete;
     ~userfault();
-    /// Ends both threads, and the watching. Blocks while `handle` runs. Afterwards nothing is told.
+    /// Ends both threads, and the watching, also when handles outlive the cache. Blocks while `handle` runs. Afterwards
+    /// nothing is told. @pre no watch() and unwatch() afterwards
     void stop() noexcept;
 
     /// @throws weftio::error errc::not_supported pages of a file; errc::in_use another userfaultfd has them
@@ -66,7 +67,7 @@ class userfault {
     void put(const range& changed) noexcept;
     void handle_events(const std::function<void()>& handle);
 
-    const int descriptor_, wake_, stop_; ///< the last two are eventfds
+    const int descriptor_, wake_, stop_; ///< closed by read_events(); the last two are eventfds
     /// Counts readings: begun, ended, and taken. A reading is announced before the caller of munmap() can go on.
     std::atomic<std::uint64_t> announced_{0}, read_{0}, taken_{0};
     std::array<range, 1024> changed_; ///< a ring from one thread to take()

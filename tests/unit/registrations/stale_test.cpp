@@ -13,51 +13,11 @@
 
 #include "fleeting_memory.hpp"
 #include "pages.hpp"
-#include "patience.hpp"
-#include "unit/rdma/posted_ends.hpp"
 #include "weftio/error.hpp"
+#include "writing_peer.hpp"
 
 namespace weftio::test {
 namespace {
-
-constexpr access peer_writes = access::local_write | access::remote_write;
-constexpr std::size_t written_bytes = 512;
-
-/// Two ends of one port. Each round has a connection of its own, because the last request of a round is refused.
-struct peers {
-    port null = port::open("null");
-    device cpu = device::open("cpu");
-    rdma_device target{null, {.address = "10.0.0.1"}}, writer{null, {.address = "10.0.0.2"}};
-    end_memory source{null, cpu, 4096, {}};
-};
-
-/// A connection by which the peer writes.
-class writing_peer {
- public:
-    explicit writing_peer(peers& all)
-        : all_(all), completions_(all.null, all.cpu, {.entries = 256}),
-          target_(all.target, all.cpu, completions_, completions_),
-          writer_(all.writer, all.cpu, completions_, completions_)
-    {
-        target_->modify(rdma_state::init, init_attributes());
-        target_->connect(writer_->address());
-        writer_->connect(target_->address());
-    }
-    void write(const std::uint8_t* at, std::uint32_t rkey)
-    {
-        writer_.post(WEFTIO_OPCODE_RDMA_WRITE,
-                     {remote(reinterpret_cast<std::uint64_t>(at), rkey), all_.source.local(0, written_bytes)});
-    }
-    bool is_refused()
-    {
-        return eventually([&] { return writer_->state() == rdma_state::error; });
-    }
-
- private:
-    peers& all_;
-    completion_queue completions_;
-    posted_pair target_, writer_;
-};
 
 class StaleLoop : public testing::Test {
  protected:

@@ -1,0 +1,57 @@
+// A peer that writes into registered memory, over the loopback of a port.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "patience.hpp"
+#include "unit/rdma/posted_ends.hpp"
+
+namespace weftio::test {
+
+inline constexpr access peer_writes = access::local_write | access::remote_write;
+inline constexpr std::size_t written_bytes = 512;
+
+/// Two ends of one port with an engine thread.
+struct peers {
+    port null = port::open("null");
+    device cpu = device::open("cpu");
+    rdma_device target{null, {.address = "10.0.0.1"}}, writer{null, {.address = "10.0.0.2"}};
+    end_memory source{null, cpu, 4096, {}};
+};
+
+/// A connection by which the peer writes. A request that is refused ends it.
+class writing_peer {
+ public:
+    explicit writing_peer(peers& all)
+        : all_(all), completions_(all.null, all.cpu, {.entries = 256}),
+          target_(all.target, all.cpu, completions_, completions_),
+          writer_(all.writer, all.cpu, completions_, completions_)
+    {
+        target_->modify(rdma_state::init, init_attributes());
+        connect();
+    }
+    queue_pair& pair() { return *writer_; }
+    void write(const void* at, std::uint32_t rkey, std::size_t bytes = written_bytes)
+    {
+        writer_.post(WEFTIO_OPCODE_RDMA_WRITE,
+                     {remote(reinterpret_cast<std::uint64_t>(at), rkey), all_.source.local(0, bytes)});
+    }
+    bool is_refused()
+    {
+        return eventually([&] { return writer_->state() == rdma_state::error; });
+    }
+
+ private:
+    void connect()
+    {
+        target_->connect(writer_->address());
+        writer_->connect(target_->address());
+    }
+
+    peers& all_;
+    completion_queue completions_;
+    posted_pair target_, writer_;
+};
+
+} // namespace weftio::test
