@@ -88,6 +88,25 @@ const scene freed_in_a_completion_callback("freed_in_a_completion_callback", [] 
                : 1;
 });
 
+/// On the thread of the engine, in a turn. With close_first the key dies before: a callback must not call Weftio.
+const scene freed_in_a_completion_event("freed_in_a_completion_event", [] {
+    peers all;
+    registration_cache cache(all.null, options());
+    std::byte* const memory = mapped();
+    const registration held = cache.get(memory, bytes, peer_writes);
+    std::atomic<bool> freed{false};
+    writing_peer peer(all, {.entries = 256, .on_event = [&] {
+                                munmap(memory, bytes);
+                                freed = true;
+                            }});
+    peer.completions().arm();
+    if (!watched())
+        cache.revoke(memory, bytes);
+    for (int each = 0; each < 16; ++each)
+        peer.write(memory, held.rkey());
+    return eventually([&] { return freed && cache.counters().revocations == 1; }) ? 3 : 1;
+});
+
 const scene freed_when_told("freed_when_told", [] {
     const weftio::port null = weftio::port::open("null");
     std::byte* const memory[] = {mapped(), mapped(), mapped()};
@@ -218,8 +237,8 @@ const scene freed_under_a_cache_that_is_left("freed_under_a_cache_that_is_left",
                                                         static_cast<void>(!write(STDOUT_FILENO, "called", 6));
                                                 }));
     freed_last = mapped();
-    kept_handle = left.get(freed_last, bytes, peer_writes);
-    return 3;
+    static auto& held = *new registration(left.get(freed_last, bytes, peer_writes));
+    return held ? 3 : 1;
 });
 
 /// Threads that get, revoke, and free what they have registered, as long as the process lives.
@@ -333,7 +352,9 @@ TEST_P(FreedMemory, InCallbacks)
 
 TEST_P(FreedMemory, InEngines)
 {
-    all_end_well({"freed_in_an_inline_engine", "freed_in_an_engines_thread", "freed_between_turns"}, 2);
+    all_end_well({"freed_in_a_completion_event", "freed_in_an_inline_engine", "freed_in_an_engines_thread",
+                  "freed_between_turns"},
+                 2);
 }
 
 TEST_P(FreedMemory, AfterItsCache)

@@ -1,8 +1,10 @@
 // A peer that writes into registered memory, over the loopback of a port.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "patience.hpp"
 #include "unit/rdma/posted_ends.hpp"
@@ -23,19 +25,36 @@ struct peers {
 /// A connection by which the peer writes. A request that is refused ends it.
 class writing_peer {
  public:
-    explicit writing_peer(peers& all)
-        : all_(all), completions_(all.null, all.cpu, {.entries = 256}),
+    explicit writing_peer(peers& all, completion_queue_options options = {.entries = 256})
+        : all_(all), completions_(all.null, all.cpu, std::move(options)),
           target_(all.target, all.cpu, completions_, completions_),
           writer_(all.writer, all.cpu, completions_, completions_)
     {
-        target_->modify(rdma_state::init, init_attributes());
         connect();
     }
+    completion_queue& completions() { return completions_; }
     queue_pair& pair() { return *writer_; }
     void write(const void* at, std::uint32_t rkey, std::size_t bytes = written_bytes)
     {
+        ++open_;
         writer_.post(WEFTIO_OPCODE_RDMA_WRITE,
                      {remote(reinterpret_cast<std::uint64_t>(at), rkey), all_.source.local(0, bytes)});
+    }
+    /// Waits until nothing is under way. Returns whether all writes have been executed; else the peer connects again.
+    bool settle()
+    {
+        std::array<completion, 32> done;
+        bool executed = true;
+        for (unsigned polls = 1; open_ > 0; ++polls) {
+            const std::size_t count = completions_.poll(done);
+            for (std::size_t each = 0; each < count; ++each)
+                executed = executed && !done[each].failed();
+            open_ -= count;
+            weftio_relax(polls);
+        }
+        if (!executed)
+            connect_again();
+        return executed;
     }
     bool is_refused()
     {
@@ -45,13 +64,22 @@ class writing_peer {
  private:
     void connect()
     {
+        target_->modify(rdma_state::init, init_attributes());
         target_->connect(writer_->address());
         writer_->connect(target_->address());
+    }
+
+    void connect_again()
+    {
+        target_.reset();
+        writer_.reset();
+        connect();
     }
 
     peers& all_;
     completion_queue completions_;
     posted_pair target_, writer_;
+    std::size_t open_ = 0; ///< writes that settle() has not seen
 };
 
 } // namespace weftio::test
