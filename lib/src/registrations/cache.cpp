@@ -141,7 +141,7 @@ bool cache::try_pages(const neighborhood& what, ended& out, node*& made)
     if (what.pages.bytes() > options_.budget_bytes)
         return false;
     if (monitor_)
-        monitor_->watch(what.pages); // first: from now on nothing that happens to them is missed
+        watch(what.pages); // first: from now on nothing that happens to them is missed
     memory_region region = make_region(what.pages, what.rights);
     drop_pages(what.pages, out);
     if (!make_room(what.pages.bytes(), out))
@@ -155,6 +155,15 @@ bool cache::try_pages(const neighborhood& what, ended& out, node*& made)
         throw;
     }
     return true;
+}
+
+void cache::watch(const range& pages)
+try {
+    monitor_->watch(pages);
+} catch (const error&) {
+    (void)host_.adopt(reinterpret_cast<void*>(pages.begin),
+                      pages.bytes()); // throws what is amiss if they are not mapped
+    throw;
 }
 
 std::map<std::uintptr_t, node*>::const_iterator cache::first_behind(std::uintptr_t address) const noexcept

@@ -120,6 +120,7 @@ class cache {
     unsigned drop_pages(const range& pages, ended& out) noexcept;
     void drop_remote_keys(const range& bytes, ended& out, revoked* held) noexcept;
     void take_from_search(node& found) noexcept;
+    void watch(const range& pages);
     void unwatch(const range& pages) noexcept;
     bool make_room(std::size_t bytes, ended& out) noexcept;
     void requeue(node& pages, std::uint64_t used) noexcept;

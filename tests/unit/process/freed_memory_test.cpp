@@ -63,7 +63,7 @@ void unmap(registration_cache* cache, std::byte* at)
 
 const scene freed_in_a_completion_callback("freed_in_a_completion_callback", [] {
     peers all;
-    registration_cache cache(all.null, options());
+    registration_cache cache(all.at, options());
     std::byte* const refused = mapped();
     std::byte* const in_use = mapped();
     const registration first = cache.get(refused, bytes, peer_writes);
@@ -91,7 +91,7 @@ const scene freed_in_a_completion_callback("freed_in_a_completion_callback", [] 
 /// On the thread of the engine, in a turn. With close_first the key dies before: a callback must not call Weftio.
 const scene freed_in_a_completion_event("freed_in_a_completion_event", [] {
     peers all;
-    registration_cache cache(all.null, options());
+    registration_cache cache(all.at, options());
     std::byte* const memory = mapped();
     const registration held = cache.get(memory, bytes, peer_writes);
     std::atomic<bool> freed{false};

@@ -36,8 +36,8 @@ class StaleLoop : public testing::Test {
         memory.go();
         memory.come_back();
         const auto gone = clock::now();
-        ASSERT_TRUE(eventually([&] { return !entry_of(all.null, held.rkey()); }));
-        software_nic(all.null).engines().between_all_turns([] {}); // what an engine had begun by the key has ended
+        ASSERT_TRUE(eventually([&] { return !entry_of(all.at, held.rkey()); }));
+        software_nic(all.at).engines().between_all_turns([] {}); // what an engine had begun by the key has ended
         const auto took = std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - gone).count();
         std::memset(memory.data(), 0x5a, memory.bytes());
         peer.write(memory.data(), held.rkey());
@@ -55,7 +55,7 @@ class StaleLoop : public testing::Test {
 TEST_F(StaleLoop, LetsNoByteOfAPeerIntoTheNewMappingOnceItIsHandled)
 {
     try {
-        cache.emplace(all.null, registration_cache_options{.staleness = registration_staleness::userfault});
+        cache.emplace(all.at, registration_cache_options{.staleness = registration_staleness::userfault});
     } catch (const error& refused) {
         GTEST_SKIP() << refused.what();
     }

@@ -14,19 +14,19 @@ namespace weftio::test {
 inline constexpr access peer_writes = access::local_write | access::remote_write;
 inline constexpr std::size_t written_bytes = 512;
 
-/// Two ends of one port with an engine thread.
+/// Two ends of one port with an engine thread, which has nothing to do but what they ask for.
 struct peers {
-    port null = port::open("null");
+    port at = port::open("loopback");
     device cpu = device::open("cpu");
-    rdma_device target{null, {.address = "10.0.0.1"}}, writer{null, {.address = "10.0.0.2"}};
-    end_memory source{null, cpu, 4096, {}};
+    rdma_device target{at, {.address = "10.0.0.1"}}, writer{at, {.address = "10.0.0.2"}};
+    end_memory source{at, cpu, 4096, {}};
 };
 
 /// A connection by which the peer writes. A request that is refused ends it.
 class writing_peer {
  public:
     explicit writing_peer(peers& all, completion_queue_options options = {.entries = 256})
-        : all_(all), completions_(all.null, all.cpu, std::move(options)),
+        : all_(all), completions_(all.at, all.cpu, std::move(options)),
           target_(all.target, all.cpu, completions_, completions_),
           writer_(all.writer, all.cpu, completions_, completions_)
     {
