@@ -5,6 +5,7 @@
 //   ./rdma_client_server --listen 18515 -n net_af_packet0,iface=eth0             the server; and on another host:
 //   ./rdma_client_server --connect 192.0.2.1:18515 -n net_af_packet0,iface=eth0
 //   ./rdma_client_server --connections 3     several connections, whose messages take receives from one ring
+//   ./rdma_client_server --cache             the peer's keys come from a registration cache
 //
 // With --cm, the two programs connect their queue pairs by the RDMA connection manager.
 #include "rdma_client_server.kernel.h"
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "../sample.hpp"
+#include "weftio/registration_cache.hpp"
 #include "weftio/weftio.hpp"
 
 WEFTIO_DEFINE_KERNEL(rdma_server, "rdma_client_server.kernel.h");
@@ -35,7 +37,7 @@ constexpr access peer_may = access::local_write | access::remote_write | access:
 struct options {
     std::string listen, connect, port = "loopback", device = "cpu", address;
     std::uint32_t count = 4, timeout = 30, connections = 1;
-    bool shared = false, cm = false;
+    bool shared = false, cm = false, cache = false;
 
     bool is_server() const { return connect.empty(); }
     bool shares() const { return shared || connections > 1; }
@@ -56,13 +58,36 @@ const char* name_of(std::uint32_t kind)
     return kind == WEFTIO_DEV_RDMA_WRITE_IMM ? "WRITE" : kind == WEFTIO_DEV_RDMA_SEND_IMM ? "SEND" : "nothing";
 }
 
+/// Keys of the peer that a registration cache makes: each connection asks for the same bytes and gets the same key.
+struct cached_keys {
+    cached_keys(const weftio::port& port, const weftio::memory& memory, std::uint32_t connections) : cache(port)
+    {
+        while (held.size() != connections)
+            held.push_back(cache.get(memory.cpu_address(), memory.bytes(), peer_may));
+        remote = {reinterpret_cast<std::uintptr_t>(memory.cpu_address()), memory.bytes(), held.front().rkey(),
+                  peer_may};
+    }
+    std::string text() const
+    {
+        const weftio::registration_cache_counters now = cache.counters();
+        return fmt::format("registration cache: {} of {} requests registered memory, {} key for the peer", now.misses,
+                           now.hits + now.misses, now.remote_keys);
+    }
+
+    weftio::registration_cache cache;
+    std::vector<weftio::registration> held; ///< while the peer may use the key
+    weftio::remote_region remote;
+};
+
 /// One end: queue pairs, memory that the peer may access, and the description of the peer's memory.
 struct end {
     end(const options& wanted, const weftio::port& port, const weftio::device& device, const std::string& address,
         std::size_t bytes, weftio::tcp_exchange peer)
         : at(port, {.address = address}), memory(device.allocate(bytes, weftio::memory_kind::cpu_device)),
-          region(port, memory, {.rights = peer_may}), exchange(std::move(peer))
+          region(port, memory, {.rights = wanted.cache ? access::local_write : peer_may}), exchange(std::move(peer))
     {
+        if (wanted.cache)
+            keys.emplace(port, memory, wanted.connections);
         if (wanted.shares())
             several.emplace(at, device, wanted.connections);
         else
@@ -72,7 +97,7 @@ struct end {
         else
             for (weftio::rdma_queue* queue : queues())
                 queue->connect(exchange.swap(queue->address()));
-        theirs = exchange.swap(weftio::remote_region::of(region));
+        theirs = exchange.swap(keys ? keys->remote : weftio::remote_region::of(region));
         exchange.meet(); // the peer has connected its queue pairs, too
     }
 
@@ -140,6 +165,7 @@ struct end {
     std::optional<weftio::rdma_connections> several; ///< or those that share one
     weftio::memory memory;
     weftio::memory_region region;
+    std::optional<cached_keys> keys; ///< with --cache: the region then has no rights for the peer
     weftio::tcp_exchange exchange;
     weftio::remote_region theirs;
     std::vector<weftio::rdma_connection> connections; ///< with --cm; disconnected first
@@ -170,6 +196,8 @@ bool serve(const options& wanted, const weftio::port& port, const weftio::device
                    right ? "" : ": not the bytes sent");
         as_sent = as_sent && right;
     }
+    if (here.keys)
+        fmt::print("Server: {}\n", here.keys->text());
     return as_sent;
 }
 
@@ -193,6 +221,8 @@ bool ask(const options& wanted, const weftio::port& port, const weftio::device& 
         whole += is_whole(static_cast<const std::uint8_t*>(back.cpu_address(0)) + piece * PIECE_BYTES, piece);
     const auto ready = *static_cast<const weftio_u64*>(here.memory.cpu_address());
     fmt::print("Client: {} of {} buffers were ready; {} pieces sent, {} verified\n", ready, pieces / 2, pieces, whole);
+    if (here.keys)
+        fmt::print("Client: {}\n", here.keys->text());
     return as_sent && ready == pieces / 2 && whole == pieces;
 }
 
@@ -242,6 +272,7 @@ int main(int argc, char** argv)
         ->check(CLI::Range(1, 64));
     app.add_flag("--shared", wanted.shared, "the shared receive ring also for 1 connection, at both ends");
     app.add_flag("--cm", wanted.cm, "connect the queue pairs by the RDMA connection manager, at both ends");
+    app.add_flag("--cache", wanted.cache, "take the key for the peer from a registration cache");
     app.add_option("--timeout", wanted.timeout, "seconds to wait for the peer; 0: no limit");
     app.set_version_flag("-V,--version", "rdma_client_server " WEFTIO_VERSION);
     return sample::main_of(app, argc, argv, [&] {

@@ -44,6 +44,17 @@ for connections in 1 3; do
     done
 done
 
+# The peer's keys from a registration cache: each connection asks, the first one registers.
+for connections in 1 3; do
+    said=$(bounded "$sample" --cache --connections $connections 2>&1)
+    check "--cache, $connections connections: exit status" 0 $?
+    check "--cache, $connections connections: what came" "$(cat "$work/expected")" "$(grep '^Server: buffer' <<<"$said" | sed 's/, by connection .*//')"
+    for end in Client Server; do
+        check "--cache, $connections connections: the $end's cache" \
+            "$end: registration cache: 1 of $connections requests registered memory, 1 key for the peer" "$(grep "^$end: reg" <<<"$said")"
+    done
+done
+
 lend=$build/samples/lend_memory
 for device in $devices; do
     said=$(bounded "$lend" -g $device 2>&1)
