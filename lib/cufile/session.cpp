@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "storage/context.hpp"
+
 namespace weftio::cufile {
 
 namespace {
@@ -27,6 +29,11 @@ held_handle::held_handle(std::shared_ptr<handle> held) : held_(std::move(held))
     require(held_ != nullptr, CU_FILE_HANDLE_NOT_REGISTERED);
     lock_ = std::shared_lock(held_->in_use);
     require(!held_->ended, CU_FILE_HANDLE_NOT_REGISTERED);
+}
+
+session::session(file_engine_options options) : engine_(std::move(options))
+{
+    detail::internals::share(engine_)->rings.distrust(); // programs unmap memory that is registered
 }
 
 void session::end_calls(handle& ended) const noexcept

@@ -56,7 +56,7 @@ class held_handle {
 /// Any thread. Functions throw `failure`, or weftio::error.
 class session {
  public:
-    explicit session(file_engine_options options) : engine_(std::move(options)) {}
+    explicit session(file_engine_options options);
     session(const session&) = delete;
     session& operator=(const session&) = delete;
 

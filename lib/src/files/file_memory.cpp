@@ -37,8 +37,10 @@ struct file_buffer::state {
     }
     void enter(void* first, std::size_t many)
     {
+        using owner = storage::registrations::owner;
         if (at.cpu)
-            at.registered = engine->rings.enter_memory({at.cpu, many});
+            at.registered = engine->rings.enter_memory({at.cpu, many},
+                                                       at.block && !at.block->adopted ? owner::engine : owner::program);
         if (!engine->buffers.enter(at, many))
             throw error(errc::invalid_argument, fmt::format("weftio: file_buffer: the {} bytes at {} overlap another "
                                                             "file_buffer of the engine; destroy that one first",

@@ -66,6 +66,7 @@ int uring_tables::memory(std::uint64_t name, std::size_t bytes) noexcept
 {
     if (name == 0)
         return -1;
+    of_.keep_up();
     const auto slot = static_cast<unsigned>(name % slots);
     const std::uint64_t held = memories_[slot].load(relaxed);
     if (held == name)
@@ -88,6 +89,10 @@ int uring_tables::enter_memory(unsigned slot, candidate& which) noexcept
     if (which.refused || which.moved < which.whole ||
         !has_table(memories_status_, io_uring_register_buffers_sparse, "memory"))
         return -1;
+    if (!of_.watch(which.name)) { // first: from now on nothing that happens to it is missed
+        which.refused = true;
+        return -1;
+    }
     const iovec at{.iov_base = range.first, .iov_len = range.bytes};
     const __u64 tag = 0;
     const int status = io_uring_register_buffers_update_tag(&ring_, slot, &at, &tag, 1);
@@ -96,6 +101,7 @@ int uring_tables::enter_memory(unsigned slot, candidate& which) noexcept
         of_.refused("memory", -status);
         return -1;
     }
+    which.moved = 0; // if it changes, it is registered again after as many bytes
     memories_[slot].store(which.name, relaxed);
     of_.count(0, 1);
     return static_cast<int>(slot);

@@ -227,7 +227,7 @@ TEST_F(Registered, AnIoWhoseRegistrationHasEndedGoesWithoutIt)
         return done.result;
     };
     for (unsigned round = 0; round < 3; ++round) {
-        const std::uint64_t name = names.enter_memory({memory, bytes});
+        const std::uint64_t name = names.enter_memory({memory, bytes}, storage::registrations::owner::program);
         std::memset(memory, 0, bytes);
         EXPECT_EQ(result_of(name, false), static_cast<std::int64_t>(bytes));
         EXPECT_EQ(counts.rings().buffers, 1u);
