@@ -41,7 +41,7 @@ struct options : bench::common_options {
     std::string folder = "/tmp";
     unsigned megabytes = 256, depth = 16, threads = 1;
     double seconds = 0.5; ///< for each measurement
-    bool direct = false;
+    bool direct = false, unregistered = false;
 };
 
 /// A kind of reads: `block` bytes at a time.
@@ -96,7 +96,7 @@ std::uint64_t read_for_a_while(const options& wanted, const load& load, const fi
                                                            &std::free);
     auto* const memory = static_cast<std::byte*>(room.get());
     std::optional<file_buffer> registered;
-    if (wanted.direct)
+    if (wanted.direct && !wanted.unregistered)
         registered.emplace(engine, memory, load.block * wanted.depth);
     std::vector<file_event> events(wanted.depth);
     std::vector<file_operation> next;
@@ -277,6 +277,7 @@ int main(int argc, char** argv)
         ->check(CLI::Range(0.01, 60.0))
         ->capture_default_str();
     app.add_flag("--direct", wanted.direct, "use O_DIRECT, past the page cache, and registered memory");
+    app.add_flag("--unregistered", wanted.unregistered, "with --direct: memory without a file_buffer");
     app.add_flag("--no-fio", without_fio, "measure only Weftio");
     app.add_option("--gpu", gpu,
                    "instead, measure reads to memory of this GPU, cuda:N, compared with cuFile's compatibility mode");
