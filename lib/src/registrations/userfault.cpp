@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -82,6 +83,11 @@ bool wait_for(int descriptor, int stop) noexcept
     while (poll(both, 2, -1) < 0 && errno == EINTR) {
     }
     return both[1].revents == 0;
+}
+
+bool is_mapped(const range& pages) noexcept
+{
+    return msync(reinterpret_cast<void*>(pages.begin), pages.bytes(), MS_ASYNC) == 0; // which does nothing else
 }
 
 /// A thread that gets no signals of the program.
@@ -176,7 +182,11 @@ userfault::~userfault()
 
 void userfault::watch(const range& pages)
 {
-    const int why = watch_pages(descriptor_, pages);
+    int why = watch_pages(descriptor_, pages);
+    // Pages of hugetlbfs are watched as a whole. With others it fails again, but could succeed beside what is unmapped.
+    for (const std::uintptr_t size : {std::uintptr_t{2} << 20, std::uintptr_t{1} << 30})
+        if (why == EINVAL && is_mapped(pages))
+            why = watch_pages(descriptor_, {pages.begin & ~(size - 1), (pages.end + size - 1) & ~(size - 1)});
     if (why == 0)
         return;
     throw error(

@@ -48,7 +48,7 @@ class registrations {
     /// of changes, and let go of it when Linux does. @pre no memory of it is there yet
     void distrust() noexcept { trusts_ = false; }
     /// The bytes must stay mapped until leave_memory(), unless distrust(). 0 when there is no memory for it.
-    std::uint64_t enter_memory(range which, owner whose) noexcept;
+    std::uint64_t enter_memory(range which, owner whose = owner::engine) noexcept;
     /// Ios that are under way go on.
     void leave_memory(std::uint64_t name) noexcept;
     /// @pre no io of these descriptors is under way

@@ -50,7 +50,7 @@ try {
         made->at.cpu = made->at.device = std::aligned_alloc(slot_alignment, slot_bytes_);
     if (!made->at.cpu)
         return nullptr;
-    made->registered = rings_.enter_memory({made->cpu(), slot_bytes_}, registrations::owner::engine);
+    made->registered = rings_.enter_memory({made->cpu(), slot_bytes_});
     slots_.push_back(std::move(made));
     return slots_.back().get();
 } catch (...) { // no memory: those that are there must do

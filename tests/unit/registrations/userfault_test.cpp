@@ -1,6 +1,7 @@
 // The userfault monitor: which calls of which allocators it sees, and that nobody gets a stale registration.
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -112,7 +113,15 @@ void unmap(void* at, std::size_t bytes)
     EXPECT_EQ(munmap(at, bytes), 0);
 }
 
-const std::array<row, 16> rows{{
+/// Memory of hugetlbfs; nullptr: the system has none that is free.
+void* huge_pages(std::size_t bytes, int flags)
+{
+    return anonymous(bytes, flags | MAP_HUGETLB);
+}
+
+constexpr int guard_install = 102, guard_remove = 103; ///< of madvise(), from Linux 6.13 on
+
+const std::array<row, 21> rows{{
     {"FreeAboveTheMmapThreshold", 40 * mebibyte,
      [](std::size_t bytes) { return sanitized ? nullptr : std::malloc(bytes); },
      [](void* at, std::size_t) { std::free(at); }, true},
@@ -163,6 +172,30 @@ const std::array<row, 16> rows{{
      true},
     {"MadviseDontneed", 65536, [](std::size_t bytes) { return anonymous(bytes); },
      [](void* at, std::size_t bytes) { EXPECT_EQ(madvise(at, bytes, MADV_DONTNEED), 0); }, true},
+    {"MremapThatLeavesItsPlaceEmpty", 65536, [](std::size_t bytes) { return anonymous(bytes); },
+     [](void* at, std::size_t bytes) {
+         EXPECT_NE(mremap(at, bytes, bytes, MREMAP_MAYMOVE | 4 /* MREMAP_DONTUNMAP */, nullptr), MAP_FAILED);
+     },
+     true},
+    {"MremapOnto", 65536, [](std::size_t bytes) { return anonymous(bytes); },
+     [](void* at, std::size_t bytes) {
+         EXPECT_EQ(mremap(anonymous(bytes), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at), at);
+     },
+     true},
+    {"MadviseGuard", 65536,
+     [](std::size_t bytes) {
+         void* const at = anonymous(bytes);
+         return madvise(at, 4096, guard_install) == 0 && madvise(at, 4096, guard_remove) == 0 ? at : nullptr;
+     },
+     [](void* at, std::size_t bytes) {
+         EXPECT_EQ(madvise(at, bytes, guard_install), 0);
+         EXPECT_EQ(madvise(at, bytes, guard_remove), 0);
+     },
+     false},
+    {"PartOfAHugePage", 65536, [](std::size_t) { return huge_pages(2 * mebibyte, MAP_PRIVATE); },
+     [](void* at, std::size_t) { unmap(at, 2 * mebibyte); }, true},
+    {"PartOfASharedHugePage", 65536, [](std::size_t) { return huge_pages(2 * mebibyte, MAP_SHARED); },
+     [](void* at, std::size_t) { unmap(at, 2 * mebibyte); }, true},
     {"SharedMemory", 65536, [](std::size_t bytes) { return anonymous(bytes, MAP_SHARED); }, unmap, true},
     {"TransparentHugePages", 8 * mebibyte,
      [](std::size_t bytes) {
@@ -266,6 +299,35 @@ TEST_F(Userfault, RefusesPagesOfAFileOfShmatAndOfAnotherWatcher)
     EXPECT_EQ(taken.code(), errc::in_use);
     EXPECT_THAT(taken.what(), testing::HasSubstr("another userfaultfd of the process watches them; use"));
     EXPECT_EQ(other.counters().registrations, 0u);
+}
+
+/// The system divides a mapping where watched pages begin and end. As docs/guide.md says.
+TEST_F(Userfault, MremapRefusesAMappingOfWhichAPartIsWatched)
+{
+    constexpr std::size_t bytes = 16 * 4096;
+    void* const at = anonymous(bytes);
+    const registration held = cache->get(static_cast<std::byte*>(at) + 4096, 4096);
+    EXPECT_EQ(mremap(at, bytes, 2 * bytes, MREMAP_MAYMOVE), MAP_FAILED);
+    EXPECT_EQ(errno, EFAULT);
+    unmap(at, bytes);
+    void* const allocated = std::memset(std::malloc(mebibyte), 7, mebibyte);
+    const registration part = cache->get(static_cast<std::byte*>(allocated) + 8192, 4096);
+    auto* const longer = static_cast<std::byte*>(std::realloc(allocated, 64 * mebibyte));
+    ASSERT_TRUE(longer) << "realloc() copies instead";
+    EXPECT_EQ(longer[mebibyte - 1], std::byte{7});
+    std::free(longer);
+}
+
+TEST_F(Userfault, WatchesNothingBesideWhatIsUnmapped)
+{
+    constexpr std::size_t huge = 2 * mebibyte;
+    void* const room = anonymous(2 * huge);
+    auto* const at = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(room) + huge - 1) / huge * huge);
+    unmap(at + page_bytes, page_bytes);
+    EXPECT_THROW((void)cache->get(at + page_bytes, 1), error);
+    registration_cache other({.staleness = registration_staleness::userfault});
+    EXPECT_TRUE(other.get(at, 1)) << "it is watched";
+    unmap(room, 2 * huge);
 }
 
 TEST_F(Userfault, WatchesNoEvictedPages)

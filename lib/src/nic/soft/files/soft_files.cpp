@@ -48,8 +48,7 @@ class file_region final : public region {
         files_->keys().grant(key_, false);
         if (!block_->at.cpu || block_->adopted) // adopted memory may be unmapped, and reads of it must fail then
             return;
-        registered_ = files_->context().rings.enter_memory({static_cast<std::byte*>(block_->at.cpu), block_->bytes},
-                                                           storage::registrations::owner::engine);
+        registered_ = files_->context().rings.enter_memory({static_cast<std::byte*>(block_->at.cpu), block_->bytes});
         files_->unit().name_memory(key_, registered_);
     }
 
