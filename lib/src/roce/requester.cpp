@@ -160,15 +160,29 @@ bool requester::is_read_in_part() noexcept
 }
 
 /// Packets that the next READ request asks for; 0: none now. The peer sends responses at full speed. After a loss, a
-/// READ is therefore split into parts, and the window limits their responses as it limits requests. Parts end at
-/// multiples of read_part_, so that a repeat asks for no more than an earlier request did: peers drop others.
+/// new READ is therefore split into parts, and the window limits their responses as it limits requests. Parts end at
+/// multiples of read_part_, so that a repeat asks for no more than an earlier request did: peers drop others. And they
+/// drop a repeat that begins before an earlier repeat of the same request, as Linux's rdma_rxe does. So of what was
+/// requested whole, a window at most is repeated, and the rest only when all of it has arrived.
 std::uint32_t requester::packets_of_next_read() noexcept
 {
-    const std::uint32_t left = messages_.at(cursor_).packets - packet_;
-    if (!splits_reads())
+    message& next = messages_.at(cursor_);
+    const std::uint32_t left = next.packets - packet_, window = patience_.window(), flying = answers_in_flight();
+    const bool repeats = cursor_psn() != sent_;
+    if (!repeats && packet_ == 0)
+        next.in_parts = patience_.is_narrow();
+    if (!repeats && !next.in_parts)
         return std::min(left, longest_read);
-    const std::uint32_t count = std::min(left, read_part_ - packet_ % read_part_), flying = answers_in_flight();
-    return flying == 0 || flying + count <= patience_.window() ? count : 0;
+    if (!next.in_parts && is_read_in_part())
+        return 0;
+    const std::uint32_t count = std::min(left, next.in_parts ? read_part_ - packet_ % read_part_ : window);
+    return flying == 0 || flying + (next.in_parts ? count : count / 2) <= window ? count : 0;
+}
+
+/// Whether the READ at the cursor is requested in parts: as it was before, or, if it is new, while the window is narrow.
+bool requester::asks_in_parts() noexcept
+{
+    return packet_ == 0 && cursor_psn() == sent_ ? patience_.is_narrow() : messages_.at(cursor_).in_parts;
 }
 
 /// Sequence numbers of READs and atomics in flight, and of what is between them.
@@ -200,7 +214,8 @@ bool requester::may_send(std::uint32_t flying) noexcept
         return false;
     if (!next.wants_result())
         return true;
-    const bool in_parts = splits_reads() || psn_distance(acknowledged_, parts_end_) > 0;
+    const bool in_parts = (next.operation == roce_operation::read_request && asks_in_parts()) ||
+                          psn_distance(acknowledged_, parts_end_) > 0;
     const std::uint32_t parts = in_parts ? (answers_in_flight() + read_part_ - 1) / read_part_ : 0;
     return reads_in_flight() + parts < std::max<std::uint32_t>(settings_.most_reads, 1);
 }
@@ -263,8 +278,7 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
     return true;
 }
 
-/// RDMA step 6: sends a READ request, from the first response packet that has not arrived (IBTA 9.7.5.1.4). A long
-/// READ is requested in parts.
+/// RDMA step 6: sends a READ request, from the first response packet that has not arrived (IBTA 9.7.5.1.4).
 bool requester::send_read(packet_sink& sink, allowance& most, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);
@@ -284,7 +298,7 @@ bool requester::send_read(packet_sink& sink, allowance& most, std::uint64_t now)
     without_request_ = 0;
     if (!patience_.has_probed())
         round_trip_.begin(psn, now);
-    if (splits_reads())
+    if (next.in_parts)
         parts_end_ = psn_add(psn, count);
     most.spend(0);
     sent_one(1, count, now);

@@ -124,7 +124,7 @@ class requester {
     std::uint32_t packets_of_next_read() noexcept;
     std::uint32_t answers_in_flight() noexcept;
     std::uint32_t reads_in_flight() noexcept;
-    bool splits_reads() noexcept { return patience_.is_narrow() || cursor_psn() != sent_; }
+    bool asks_in_parts() noexcept;
     bool reliable() const noexcept { return net::is_reliable(service_); }
 
     const roce_connection settings_;
@@ -140,9 +140,10 @@ class requester {
     std::uint32_t parts_end_;               ///< the PSN after the last READ in flight that was requested in parts
     unsigned without_request_ = 0;          ///< packets sent since the last one that asked for an ACK
     std::uint32_t gap_psn_ = 0;             ///< of the last answer that has shown a gap
-    std::uint64_t late_until_ = 0;  ///< the packets that is_late() asks about; 0: those that it has not asked about yet
-    std::uint32_t late_psn_ = 0;    ///< acknowledged_ when is_late() was last called
-    const std::uint32_t read_part_; ///< after a loss, a READ request ends at a multiple of so many packets
+    std::uint64_t late_until_ = 0; ///< the packets that is_late() asks about; 0: those that it has not asked about yet
+    std::uint32_t late_psn_ = 0;   ///< acknowledged_ when is_late() was last called
+    /// While the window is narrow, a READ request ends at a multiple of so many packets.
+    const std::uint32_t read_part_;
     bool failed_ = false;
     bool held_ = false;
 };

@@ -117,7 +117,7 @@ void requester::go_back() noexcept
     round_trip_.cancel();
 }
 
-/// Sends the last request packet again.
+/// Sends the last request packet again; of a READ, all that it asks for.
 void requester::step_back() noexcept
 {
     round_trip_.cancel();
@@ -131,7 +131,7 @@ void requester::step_back() noexcept
     cursor_ = number;
     packet_ = end - 1;
     if (messages_.at(number).operation == roce_operation::read_request)
-        packet_ = std::max(begin, packet_ - packet_ % read_part_);
+        packet_ = std::max(begin, messages_.at(number).in_parts ? packet_ - packet_ % read_part_ : 0);
 }
 
 void requester::repeat_or_give_up(refusal reason_to_give_up, bool again)

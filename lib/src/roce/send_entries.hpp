@@ -32,6 +32,7 @@ struct message {
     /// When the entry was read, another one followed that is not a NOP: that one asks for an ACK instead of this one.
     bool more : 1 = false;
     bool executed : 1 = false;       ///< the local operation is done
+    bool in_parts : 1 = false;       ///< a READ that is requested in parts
     std::uint8_t blocks = 1;         ///< length in blocks of 64 bytes: the next entry is at entry + blocks
     std::uint8_t segments = 1;       ///< length in segments of 16 bytes
     std::uint8_t first_data = 1;     ///< index of the first data segment

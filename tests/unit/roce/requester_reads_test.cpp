@@ -167,6 +167,28 @@ TEST(RoceRequester, RepeatsNoMoreOfAReadThanItHasAskedFor)
     EXPECT_GT(parts.size(), 4u);
 }
 
+/// Linux's rdma_rxe drops a repeat that begins before an earlier repeat of the same request.
+TEST(RoceRequester, RepeatsOneRangeOfAReadAtATime)
+{
+    at_requester end;
+    const auto respond = [&](std::uint32_t at) { end.answer(rc_read_response_middle, first + at, 0x1f, bytes(mtu)); };
+    end.sends.post(read_from(0), bytes(200 * mtu));
+    ASSERT_EQ(end.sent().size(), 1u);
+    respond(0);
+    respond(5); // those between are lost
+    for (std::uint32_t at = 1; at != 199; ++at) {
+        const auto again = end.sent();
+        if (at == 1) {
+            EXPECT_EQ(again.size(), 1u) << "the rest waits for the answer";
+        }
+        for (const roce_packet& packet : again)
+            EXPECT_EQ(packet.headers.bth.psn, (first + at) & psn_mask) << "everything before has arrived";
+        respond(at);
+    }
+    end.answer(rc_read_response_last, first + 199, 0x1f, bytes(mtu));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}}));
+}
+
 /// The window limits the responses in flight, in several parts, and the peer's limit of READs is kept.
 TEST(RoceRequester, HasSeveralPartsOfAReadInFlightAfterALoss)
 {
