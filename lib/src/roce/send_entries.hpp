@@ -55,7 +55,7 @@ static_assert(sizeof(message) <= 64, "a busy queue has 128 of them");
 class send_entries {
  public:
     /// Reads the entry at `index`, once: sets the fields of `out` that come from the entry, which are those up to
-    /// `immediate_or_key`, without `entry`, and those from `operation` on, without `executed`.
+    /// `immediate_or_key`, without `entry`, and those from `operation` on, without `executed` and `in_parts`.
     /// `refused` says why the entry cannot be executed; `blocks` is right even then.
     /// @return false: no entry is committed at `index`
     virtual bool read(std::uint32_t index, message& out) = 0;
