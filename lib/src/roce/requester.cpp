@@ -179,7 +179,7 @@ std::uint32_t requester::packets_of_next_read() noexcept
     return flying == 0 || flying + (next.in_parts ? count : count / 2) <= window ? count : 0;
 }
 
-/// Whether the READ at the cursor is requested in parts: as it was before, or, if it is new, while the window is narrow.
+/// Whether the READ at the cursor is requested in parts: as before, or, if it is new, while the window is narrow.
 bool requester::asks_in_parts() noexcept
 {
     return packet_ == 0 && cursor_psn() == sent_ ? patience_.is_narrow() : messages_.at(cursor_).in_parts;
