@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <fstream>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -187,6 +189,32 @@ TEST(CufileUnmapped, InAThreadWhileAnotherReads)
     EXPECT_TRUE(of.has_content());
 }
 
+TEST(CufileUnmapped, EachOfFourThreadsGetsItsBytes)
+{
+    std::atomic<unsigned> wrong = 0;
+    const auto read_and_map = [&](unsigned seed) {
+        remapped of;
+        std::minstd_rand random(seed);
+        for (unsigned each = 0; each < 200 && of.has_direct(); ++each) {
+            std::byte* const page = of.memory + random() % piece_count * piece_bytes;
+            switch (random() % 4) {
+                case 0: map(of.memory); break;
+                case 1: madvise(page, piece_bytes, MADV_DONTNEED); break;
+                case 2: munmap(page, piece_bytes), map(of.memory); break;
+                default: break;
+            }
+            wrong += of.transfer(CUFILE_READ) != piece_count || !of.has_content() ? 1 : 0;
+            std::memset(of.memory, 0xee, all_bytes);
+        }
+    };
+    std::vector<std::thread> threads;
+    for (unsigned seed = 1; seed <= 4; ++seed)
+        threads.emplace_back(read_and_map, seed);
+    for (std::thread& each : threads)
+        each.join();
+    EXPECT_EQ(wrong, 0U);
+}
+
 TEST(CufileUnmapped, IsPinnedAgain)
 {
     const auto descriptor = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | 1 /* UFFD_USER_MODE_ONLY */));
@@ -204,6 +232,23 @@ TEST(CufileUnmapped, IsPinnedAgain)
         EXPECT_TRUE(eventually([] { return pinned_kib() == 0; })) << "without another call of the library";
         map(of.memory);
     }
+}
+
+TEST(CufileUnmapped, AChildThatUnmapsItsCopyChangesNothing)
+{
+    remapped of;
+    if (!of.has_direct())
+        GTEST_SKIP() << "no O_DIRECT in /tmp";
+    of.warm_up();
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(munmap(of.memory, all_bytes) == 0 ? 0 : 1);
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    std::memset(of.memory, 0xee, all_bytes);
+    EXPECT_EQ(of.transfer(CUFILE_READ), piece_count);
+    EXPECT_TRUE(of.has_content());
 }
 
 /// As in most containers.
