@@ -84,7 +84,7 @@ node& cache::hold_pages(const range& bytes, access rights, ended& out)
     if (behind != found_.begin())
         if (node& there = *std::prev(behind)->second; covers(there, bytes, rights)) {
             there.hold();
-            count_hit();
+            hits_.add();
             return there;
         }
     node& made = make_pages(pages_of(bytes), rights, out);
@@ -96,7 +96,7 @@ node& cache::hold_remote_key(const range& bytes, access rights, ended& out)
 {
     if (node* const there = remote_.find(bytes, rights)) {
         there->hold();
-        count_hit();
+        hits_.add();
         return *there;
     }
     memory_region region = make_region(bytes, rights); // first, because it throws if there are no such rights
@@ -371,25 +371,17 @@ void cache::recycle(node& freed) noexcept
     end();
 }
 
-void cache::count_hit() noexcept
-{
-    static std::atomic<unsigned> threads{0};
-    thread_local const unsigned own = threads.fetch_add(1, std::memory_order_relaxed);
-    stripes_[own % stripes_.size()].hits.fetch_add(1, std::memory_order_relaxed);
-}
-
 registration_cache_counters cache::counters() const noexcept
 {
     constexpr auto relaxed = std::memory_order_relaxed;
-    registration_cache_counters now{.misses = misses_.load(relaxed),
+    registration_cache_counters now{.hits = hits_.sum(),
+                                    .misses = misses_.load(relaxed),
                                     .remote_keys = made_remote_.load(relaxed),
                                     .evictions = evictions_.load(relaxed),
                                     .invalidations = invalidations_.load(relaxed),
                                     .revocations = revocations_.load(relaxed),
                                     .bytes = bytes_.load(relaxed),
                                     .registrations = live_.load(relaxed)};
-    for (const stripe& each : stripes_)
-        now.hits += each.hits.load(relaxed);
     return now;
 }
 

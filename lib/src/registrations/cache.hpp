@@ -1,7 +1,6 @@
 // The registrations of one cache: found without a lock, made and given back under one.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +16,7 @@
 
 #include "core/process.hpp"
 #include "core/telemetry.hpp"
+#include "registrations/hit_counter.hpp"
 #include "registrations/node.hpp"
 #include "registrations/page_map.hpp"
 #include "registrations/remote_keys.hpp"
@@ -46,7 +46,7 @@ class cache {
         if (monitor_ && !monitor_->is_quiet())
             handle_changes();
         if (node* const found = find(bytes, rights)) [[likely]] {
-            count_hit();
+            hits_.add();
             return *found;
         }
         return miss(bytes, rights);
@@ -103,7 +103,6 @@ class cache {
     node& miss(const range& bytes, access rights);
     static bool covers(const node& pages, const range& bytes, access rights) noexcept;
     range pages_of(const range& bytes) const noexcept;
-    void count_hit() noexcept;
     void recycle(node& freed) noexcept;
     void end() noexcept;
     void handle_changes() noexcept;
@@ -151,10 +150,7 @@ class cache {
     bool closed_ = false;
     cache* after_ = nullptr; ///< in a list of those that have ended while the process exits
 
-    struct alignas(64) stripe {
-        std::atomic<std::uint64_t> hits{0};
-    };
-    std::array<stripe, 16> stripes_; ///< threads count in different ones
+    hit_counter hits_;
     std::atomic<std::uint64_t> misses_{0}, made_remote_{0}, evictions_{0}, invalidations_{0}, bytes_{0}, live_{0};
     std::atomic<std::uint64_t> revocations_{0};
     std::unique_ptr<userfault> monitor_;     ///< nullptr: close_first

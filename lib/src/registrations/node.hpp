@@ -26,8 +26,8 @@ struct range {
 ///
 /// A node lives as long as its cache, and is used again. A thread without the lock may come to a node by a pointer that
 /// is out of date: it holds the node first, and then looks whether the node is what it has searched. What is not atomic
-/// changes only while nobody holds the node.
-struct node {
+/// changes only while nobody holds the node. The first cache line has what a hit needs.
+struct alignas(64) node {
     /// Number of holders, and flags.
     static constexpr std::uint32_t ends = 1u << 31;  ///< given back with its last holder
     static constexpr std::uint32_t gone = 1u << 30;  ///< nobody can hold it any more
@@ -36,13 +36,13 @@ struct node {
 
     std::atomic<std::uint32_t> word{ends | gone | freed};
     std::uint32_t lkey = 0, rkey = 0;
-    range bytes{};
     access rights = access::none;
-    node* pages = nullptr; ///< of a remote key: the node that it holds for its local key
+    range bytes{};
+    std::atomic<std::uint64_t> used{0}; ///< when it was last given back, in ticks of core::utc_clock
+    std::atomic<std::uint64_t> hash{0}; ///< of a remote key
+    std::atomic<node*> next{nullptr};   ///< in the chain of its hash
+    node* pages = nullptr;              ///< of a remote key: the node that it holds for its local key
     cache* owner = nullptr;
-    std::atomic<std::uint64_t> used{0};    ///< when it was last given back, in ticks of core::utc_clock
-    std::atomic<std::uint64_t> hash{0};    ///< of a remote key
-    std::atomic<node*> next{nullptr};      ///< in the chain of its hash
     std::optional<memory_region> region{}; ///< guarded by `freed`: whoever sets the flag, or makes the node
     node* after = nullptr; ///< in a list of nodes with `freed`, or of remote keys that are being withdrawn
     // Guarded by the lock of the cache:

@@ -12,6 +12,7 @@
 #include "pages.hpp"
 #include "patience.hpp"
 #include "registrations/cache.hpp"
+#include "registrations/hit_counter.hpp"
 #include "registrations/page_map.hpp"
 #include "weftio/error.hpp"
 
@@ -57,6 +58,22 @@ TEST(PageMap, FindsTheNodeOfEachPageAsAModelDoes)
     for (const auto& each : model)
         map.clear(each.second.first);
     EXPECT_EQ(map.tables(), 0u);
+}
+
+TEST(HitCounter, LosesNothingOfMoreThreadsThanItHasStripes)
+{
+    registrations::hit_counter hits;
+    for (unsigned round = 1; round <= 3; ++round) { // stripes are used again
+        std::vector<std::thread> adders;
+        for (unsigned at = 0; at < 24; ++at)
+            adders.emplace_back([&] {
+                for (unsigned count = 0; count < 5000; ++count)
+                    hits.add();
+            });
+        for (std::thread& each : adders)
+            each.join();
+        EXPECT_EQ(hits.sum(), round * 24u * 5000);
+    }
 }
 
 /// What the threads of a test agree on: nobody drops a page that somebody has just got from the same slot.
