@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs outside the tree build against an installed Weftio and run: those of docs/project.md and docs/guide.md as they stand there,
-# and tests/consumer. With CMake, with Meson and pkg-config, with make, and with Meson and the sources as a subproject. The
+# Programs outside the tree build against an installed Weftio and run: those of docs/project.md, docs/guide.md and docs/memory.md as
+# they stand there, and tests/consumer. With CMake, with Meson and pkg-config, with make, and with Meson and the sources as a subproject. The
 # folder that Weftio is installed to has a space in its name. Meson and the sources are for WEFTIO_LONG=1, and so is every program of
 # docs/guide.md with Meson, but for the echo.
 set -uo pipefail
@@ -77,6 +77,11 @@ if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
 else
     echo "not checked: kernels for CUDA (nvcc is not installed)"
 fi
+
+# docs/memory.md: its program, built as its first line says, prints what the page says.
+take_blocks "$source/docs/memory.md" "$work/memory"
+(cd "$work/memory" && succeeds "docs/memory.md" bash -c "$(command_of registered.cpp)" &&
+    check "docs/memory.md: what its program prints" "$(sed -n '/^\$ .\/registered$/,/^```$/{//!p}' "$source/docs/memory.md")" "$(./registered 2>&1)")
 
 # make: a header that a kernel includes is looked at, too.
 (cd "$work/Makefile.d" && echo '#pragma once' >own.h && sed -i 's/^#pragma once/&\n#include "own.h"/' count.kernel.h && make) >"$work/make.log" 2>&1

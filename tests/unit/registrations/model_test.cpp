@@ -1,4 +1,4 @@
-// Random steps on a cache in four threads, each of which knows what must be so: which keys live, and what every byte is.
+// Random steps on a cache in four threads, each of which knows what must be so: which keys live, what every byte is.
 // WEFTIO_STEPS: how many steps, of all threads together.
 #include <algorithm>
 #include <array>

@@ -58,7 +58,7 @@ class Userfault : public testing::Test {
     std::optional<registration_cache> cache;
 };
 
-/// A row of the table in docs/guide.md. Bytes are registered, and then something happens to them.
+/// A row of the table in docs/memory.md. Bytes are registered, and then something happens to them.
 struct row {
     const char* name;
     std::size_t bytes;
