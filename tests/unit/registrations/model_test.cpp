@@ -24,6 +24,7 @@
 #include "fleeting_memory.hpp"
 #include "pages.hpp"
 #include "patience.hpp"
+#include "sanitized.hpp"
 #include "weftio/error.hpp"
 #include "writing_peer.hpp"
 
@@ -36,7 +37,12 @@ constexpr access peer_reads = access::local_write | access::remote_read;
 std::uint64_t wanted_steps()
 {
     const char* const text = std::getenv("WEFTIO_STEPS");
-    return text ? std::strtoull(text, nullptr, 10) : 20'000;
+#ifdef WEFTIO_TEST_SANITIZED
+    constexpr std::uint64_t usual = 10'000;
+#else
+    constexpr std::uint64_t usual = 20'000;
+#endif
+    return text ? std::strtoull(text, nullptr, 10) : usual;
 }
 
 /// What all threads share. Areas of different threads are neighbors, so that they share registrations.
