@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
 #include <optional>
 #include <span>
 
 #include "core/log.hpp"
+#include "core/undying.hpp"
 #include "dpdk/dma_mapping.hpp"
 #include "dpdk/environment.hpp"
 #include "dpdk/leftover.hpp"
@@ -23,6 +25,13 @@
 namespace weftio::nic::soft {
 
 namespace {
+
+/// Memory of regions that end while the process exits, or in a child of fork(): kept for good. Several threads may be
+/// about to end some, and no engine runs turns between which they could change the pool of a port.
+struct left_behind {
+    std::mutex mutex;
+    frame_memory_list memory; ///< guarded by mutex
+};
 
 bool holds_when_full(const dpdk::port_spec& parsed, const port_options& options)
 {
@@ -284,8 +293,11 @@ void soft_port::free_what_came_back() noexcept
 
 void soft_port::let_go(frame_memory_list memory) noexcept
 {
-    if (!may_end()) // the port is not destroyed either
-        return send_pool_.keep(std::move(memory));
+    if (!may_end()) { // the port is not destroyed either
+        auto& left = core::undying<left_behind>();
+        const std::scoped_lock lock(left.mutex);
+        return left.memory.splice(left.memory.end(), std::move(memory));
+    }
     if (memory.front().block->at.cpu)
         let_go_of_host(std::move(memory));
     else
