@@ -174,7 +174,9 @@ struct send_ring {
                           .reserved = 0,
                           .asked = 0,
                           .completed = 0,
-                          .lock = 0};
+                          .commits = 0,
+                          .refreshing = 0,
+                          .unused = 0};
         txq.queue.control = &control;
         complete(0);
         buffers = {.abi = WEFTIO_DEV_ABI_BUF_ARR,
@@ -196,7 +198,7 @@ struct send_ring {
 
     static constexpr std::uint32_t queue = 1;
     std::vector<std::uint32_t> words = std::vector<std::uint32_t>(depth * 16);
-    std::vector<std::uint32_t> filled = std::vector<std::uint32_t>(depth / 32);
+    std::vector<std::uint32_t> filled = std::vector<std::uint32_t>(depth);
     std::vector<std::byte> payload = std::vector<std::byte>(depth * frame_bytes);
     alignas(64) std::uint32_t dbrec = 0;
     alignas(64) std::uint64_t doorbell = 0;

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstring>
+#include <vector>
 
 #include "measure.hpp"
 #include "weftio/device/eth_txq.h"
@@ -17,8 +18,8 @@ class fake_queue {
     weftio_dev_control* control() const { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
 
  protected:
-    fake_queue(const device& device, std::size_t bytes)
-        : ring_(device.allocate(bytes, memory_kind::cpu_device)),
+    fake_queue(const device& device, std::size_t bytes, memory_kind place = memory_kind::cpu_device)
+        : ring_(device.allocate(bytes, place)),
           control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
           handle_(device.allocate(sizeof(Handle), memory_kind::device))
     {}
@@ -98,9 +99,10 @@ class fake_rxq : public fake_queue<weftio_dev_eth_rxq> {
 /// A send queue whose entries are done as soon as they are committed.
 class fake_txq : public fake_queue<weftio_dev_eth_txq> {
  public:
-    fake_txq(const device& device, std::uint32_t depth)
-        : fake_queue(device, depth * WEFTIO_WQE_BLOCK_BYTES + 192), depth_(depth),
-          filled_(device.allocate(depth / 8, memory_kind::device))
+    /// @param place  of the ring; memory_kind::device: kernels complete the entries
+    fake_txq(const device& device, std::uint32_t depth, memory_kind place = memory_kind::cpu_device)
+        : fake_queue(device, depth * WEFTIO_WQE_BLOCK_BYTES + 192, place), depth_(depth),
+          filled_(device.allocate(std::size_t{depth} * 4, memory_kind::device))
     {
         weftio_dev_eth_txq made{};
         made.queue.ring.segments = kernel<weftio_u32>(0);
@@ -113,7 +115,10 @@ class fake_txq : public fake_queue<weftio_dev_eth_txq> {
         made.queue.clock = device.clock();
         made.queue.abi = WEFTIO_DEV_ABI_ETH_TXQ;
         handle_.upload(&made, sizeof made);
-        complete(0xffff);
+        std::vector<std::byte> none_done(std::size_t{depth} * WEFTIO_WQE_BLOCK_BYTES + 192);
+        auto* const first = reinterpret_cast<weftio_cqe*>(none_done.data() + end());
+        first->publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
+        ring_.upload(none_done.data(), none_done.size());
     }
     /// Completes all committed entries. @return the number of entries completed
     std::uint32_t turn()

@@ -64,35 +64,35 @@ __global__ void fetch_add(weftio_u32* word, weftio_u32* payload)
 __global__ void compare_exchange(weftio_u32* word, weftio_u32* payload)
 {
     *payload = 7;
-    payload[1] = weftio_compare_exchange_u32(word, 0, 1);
+    payload[1] = weftio_compare_exchange_acquire_u32(word, 0, 1);
 }
 __global__ void fetch_add_relaxed(weftio_u32* word, weftio_u32* payload)
 {
     *payload = weftio_fetch_add_relaxed_u32(word, 1);
 }
-__global__ void xor_relaxed(weftio_u32* word)
+__global__ void fetch_add_acquire(weftio_u32* word, const weftio_u32* payload, weftio_u32* to)
 {
-    weftio_xor_relaxed_u32(word, 1);
+    *to = weftio_fetch_add_acquire_u32(word, 1) + *payload;
 }
-__global__ void xor_release(weftio_u32* word, weftio_u32* payload)
+/* Loads that may leave a loop. */
+__global__ void load_constant(const weftio_u32* words, weftio_u32* to, weftio_u32 count)
+{
+    for (weftio_u32 at = 0; at < count; ++at)
+        to[at] = weftio_load_constant_u32(words);
+}
+/* Both words are asked for before one fence, and what they published is published behind it. */
+__global__ void publish_together(const weftio_u32* words, weftio_u32* payload, weftio_u32* to)
 {
     *payload = 7;
-    weftio_xor_release_u32(word, 1);
-}
-/* Both words are asked for before one fence; the payload may be read only behind it. */
-__global__ void acquire_together(const weftio_u32* words, const weftio_u32* payload, weftio_u32* to)
-{
-    weftio_u32 sum = weftio_load_fenced_u32(words) + weftio_load_fenced_u32(words + 1);
-
-    weftio_fence_acquire();
-    *to = sum + *payload;
+    weftio_store_fenced_sys_u32(to, weftio_load_fenced_u32(words) + weftio_load_fenced_u32(words + 1));
 }
 
 /* Rule 2 of the contract: entry, record, doorbell. */
 __global__ void send(weftio_dev_eth_txq* txq, weftio_dev_buf_arr* frames, weftio_u32* payload)
 {
     *payload = 7;
-    weftio_dev_write_send(&txq->queue.ring, 0, weftio_dev_buf_get(frames, 0), 64, WEFTIO_DEV_SEND_NONE);
+    weftio_dev_write_send(weftio_dev_send_parts_of(&txq->queue.ring), 0, weftio_dev_buf_get(frames, 0), 64,
+                          WEFTIO_DEV_SEND_NONE);
     weftio_dev_send_publish(&txq->queue.ring, 1);
     weftio_dev_send_doorbell(&txq->queue.ring);
 }

@@ -25,11 +25,7 @@ void require_submit(const host_queue& queue, std::uint32_t flags, std::uint32_t 
 
 void commit_from_host(weftio_dev_send_queue& queue)
 {
-    while (!weftio_dev_send_queue_lock(&queue))
-        ;
-    weftio_dev_send_queue_publish(&queue);
-    weftio_dev_send_doorbell(&queue.ring);
-    weftio_dev_send_queue_unlock(&queue);
+    weftio_dev_send_queue_publish(&queue, 0, 0, 1);
     weftio_dev_nic_turn(queue.turn, queue.turn_context);
 }
 

@@ -27,7 +27,8 @@ send_life::send_life(const device& device, const send_ring_options& options, con
     : ring_life(device, ring_layout(options.entries).bytes + (options.results ? options.entries * result_bytes : 0),
                 std::move(control)),
       options_(options), layout_(options.entries),
-      filled_(device.allocate(options.entries / 8, memory_kind::device, small_alignment))
+      filled_(
+          device.allocate(std::size_t{options.entries} * sizeof(std::uint32_t), memory_kind::device, small_alignment))
 {}
 
 nic::send_ring send_life::begin() const

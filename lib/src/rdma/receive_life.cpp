@@ -8,7 +8,8 @@ receive_life::receive_life(const device& device, std::uint32_t depth, std::uint3
                            const weftio_cqe* connection)
     : ring_life(device, receive_layout(depth, segments).bytes), depth_(depth), segments_(segments),
       connection_(connection), layout_(depth, segments),
-      marks_(device.allocate(sizeof(weftio_cqe) + depth / 8, memory_kind::device, queues::small_alignment))
+      marks_(device.allocate(sizeof(weftio_cqe) + std::size_t{depth} * sizeof(std::uint32_t), memory_kind::device,
+                             queues::small_alignment))
 {}
 
 nic::rdma_receive_ring receive_life::begin()

@@ -38,7 +38,7 @@ class receive_life final : public queues::ring_life<weftio_dev_rdma_recv, nic::r
     const std::uint32_t depth_, segments_;
     const weftio_cqe* const connection_;
     const receive_layout layout_;
-    memory marks_; ///< a completion that kernels write, then one bit for each filled entry
+    memory marks_; ///< a completion that kernels write, then the marks of filled entries
 };
 
 } // namespace weftio::rdma

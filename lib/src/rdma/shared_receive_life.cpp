@@ -19,7 +19,8 @@ struct mark_layout {
     std::size_t doorbell, filled, entries, bytes;
 
     explicit mark_layout(std::size_t depth)
-        : doorbell(sizeof(weftio_cqe)), filled(doorbell + line), entries(filled + (depth / 8 + line - 1) / line * line),
+        : doorbell(sizeof(weftio_cqe)), filled(doorbell + line),
+          entries(filled + (std::size_t{depth} * sizeof(std::uint32_t) + line - 1) / line * line),
           bytes(entries + depth * sizeof(std::uint32_t))
     {}
 };

@@ -37,7 +37,9 @@ inline void prepare(sequence_world& world, std::span<const sequence_step> steps,
                           .reserved = start,
                           .asked = start,
                           .completed = start,
-                          .lock = 0};
+                          .commits = 0,
+                          .refreshing = 0,
+                          .unused = 0};
         txq.queue.control = &control;
         txq.queue.clock = clock;
         ring.completion.publication = weftio_cqe_publication(start - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0);

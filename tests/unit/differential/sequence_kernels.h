@@ -228,7 +228,7 @@ WEFTIO_FN void sequence_end(const WEFTIO_GLOBAL struct weftio_dev_control* contr
     ends[4] = ring->ready;
     ends[5] = ring->completed;
     ends[6] = ring->asked;
-    ends[7] = ring->lock;
+    ends[7] = ring->commits;
 }
 
 WEFTIO_KERNEL void run_sequence(WEFTIO_GLOBAL struct sequence_world* world)

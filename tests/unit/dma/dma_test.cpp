@@ -115,7 +115,7 @@ TEST_P(Dma, ArgumentsThatReachBeyondABufferAreRefusedByTheKernelsSide)
 TEST_P(Dma, CountsBytesOfCopiesAndSkipsNoOperations)
 {
     ASSERT_EQ(copy(one, 0, other, 0, 4), WEFTIO_DEV_OK);
-    weftio_u32* skipped = weftio_dev_send_block(&handle()->queue.ring, 0);
+    weftio_u32* skipped = weftio_dev_send_block(weftio_dev_send_parts_of(&handle()->queue.ring), 0);
     skipped[0] &= weftio_swap32(0x00ffff00); // WEFTIO_OPCODE_NOP: the position stays
     ASSERT_EQ(copy(one, 0, other, 0, 64), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_OK);
@@ -255,7 +255,7 @@ TEST_P(DmaRefusal, FailsTheQueueAndChangesNoByte)
     weftio_dev_dma* dma = queue.handle();
     weftio_dev_dma_memcpy(dma, one.buffer(), 0, other.buffer(), 0, 4096, 0);
     weftio_dev_dma_memcpy(dma, one.buffer(), 0, other.buffer(), 4096, 100, 0);
-    GetParam().spoil(weftio_dev_send_block(&dma->queue.ring, 0));
+    GetParam().spoil(weftio_dev_send_block(weftio_dev_send_parts_of(&dma->queue.ring), 0));
     EXPECT_EQ(weftio_dev_dma_commit_wait(dma, 0), WEFTIO_DEV_QUEUE_ERROR);
     EXPECT_TRUE(one.as_modelled() && other.as_modelled());
     EXPECT_TRUE(queue.failed());

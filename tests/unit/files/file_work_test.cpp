@@ -108,7 +108,7 @@ class ring_of_files {
  public:
     static constexpr std::uint32_t depth = 64;
 
-    explicit ring_of_files(std::uint32_t number) : words_(depth * 16), results(depth), filled_(depth / 32)
+    explicit ring_of_files(std::uint32_t number) : words_(depth * 16), results(depth), filled_(depth)
     {
         for (std::uint32_t slot = 0; slot < depth; ++slot)
             words_[slot * 16] = weftio_swap32((slot + depth) << 8 & 0xffff00u);
@@ -126,10 +126,10 @@ class ring_of_files {
     }
     void put(const weftio_dev_file_request& request, weftio_u32 flags = 0)
     {
-        weftio_u32 index = 0;
-        ASSERT_TRUE(weftio_dev_send_reserve(&device, 1, &index));
-        weftio_dev_write_file(&device, index, request, flags);
-        weftio_dev_send_publish(&device, index + 1);
+        weftio_dev_send_range claim{};
+        ASSERT_TRUE(weftio_dev_send_reserve(&device, 1, &claim));
+        weftio_dev_write_file(weftio_dev_send_parts_of(&device), claim.first, request, flags);
+        weftio_dev_send_publish(&device, claim.first + 1);
     }
     std::uint32_t completed() const { return weftio_dev_send_completed(&device); }
     bool failed() const { return weftio_dev_send_failed(&device) != 0; }

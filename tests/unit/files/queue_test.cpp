@@ -104,7 +104,8 @@ TEST_P(FileQueue, ASyncIsDoneBehindTheWritesBeforeIt)
 TEST_P(FileQueue, SkipsNoOperations)
 {
     ASSERT_EQ(read(0, 0, 4), WEFTIO_DEV_OK);
-    weftio_dev_send_block(&handle()->queue.ring, 0)[0] &= weftio_swap32(0x00ffff00); // WEFTIO_OPCODE_NOP
+    weftio_dev_send_block(weftio_dev_send_parts_of(&handle()->queue.ring), 0)[0] &=
+        weftio_swap32(0x00ffff00); // WEFTIO_OPCODE_NOP
     ASSERT_EQ(read(0, 0, 64), WEFTIO_DEV_OK);
     ASSERT_EQ(done(), WEFTIO_DEV_OK);
     EXPECT_EQ(queue->counters().skipped, 1u);
@@ -171,7 +172,7 @@ TEST_P(FileQueue, MalformedEntriesAreRefused)
 {
     const auto spoil = [&](unsigned word, weftio_u32 keep, weftio_u32 add, const char* words) {
         ASSERT_EQ(read(0, 0, 100), WEFTIO_DEV_OK);
-        weftio_u32* entry = weftio_dev_send_block(&handle()->queue.ring, 0);
+        weftio_u32* entry = weftio_dev_send_block(weftio_dev_send_parts_of(&handle()->queue.ring), 0);
         entry[word] = weftio_swap32((weftio_swap32(entry[word]) & keep) | add);
         EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
         EXPECT_THAT(failures(), ElementsAre(HasSubstr(words)));

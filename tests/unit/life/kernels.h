@@ -43,18 +43,19 @@ WEFTIO_KERNEL void waits_and_beats(WEFTIO_GLOBAL struct weftio_dev_semaphore* it
         weftio_relax(1 << 16);
 }
 
-/* Claims entries, fills some, and sleeps while it holds the lock of the send queue. */
+/* Claims entries, and sleeps in the middle of a strong commit. */
 WEFTIO_KERNEL void sleeps_in_commit(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                                     WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL weftio_u32* let_go)
 {
-    weftio_u32 received, first;
+    struct weftio_dev_send_range claim;
+    weftio_u32 received, first, seen;
 
     weftio_dev_eth_rxq_receive_thread(rxq, 1, 1000, &received, &first);
-    weftio_dev_send_reserve(&txq->queue.ring, 3, &first);
-    weftio_dev_send_queue_lock(&txq->queue);
+    weftio_dev_send_reserve(&txq->queue.ring, 3, &claim);
+    weftio_dev_send_join_commits(&txq->queue.ring, &seen);
     while (!weftio_load_acquire_sys_u32(let_go))
         weftio_relax(1 << 16);
-    weftio_dev_send_queue_unlock(&txq->queue);
+    weftio_dev_send_leave_commits(&txq->queue.ring, 0, 0, &seen);
 }
 
 /* Sends until the queue accepts no more frames. */

@@ -317,7 +317,7 @@ TEST_P(SendFunctions, EndWithTheAbortFlag)
     EXPECT_EQ(weftio_dev_eth_txq_commit_strong(txq), WEFTIO_DEV_ABORTED); // published all the same
     weftio_dev_eth_txq_push(txq);
     EXPECT_EQ(port.send_all().size(), depth);
-    weftio_store_relaxed_u32(&txq->queue.ring.lock, 1); // somebody else is at it, and ends there
+    weftio_store_relaxed_u32(&txq->queue.ring.commits, 1); // somebody else is at it, and ends there
     EXPECT_EQ(weftio_dev_eth_txq_commit_strong(txq), WEFTIO_DEV_ABORTED);
     weftio_dev_eth_txq_push(txq);
 }

@@ -35,7 +35,9 @@ class HardwarePacing : public testing::Test {
                           .reserved = 0,
                           .asked = 0,
                           .completed = 0,
-                          .lock = 0};
+                          .commits = 0,
+                          .refreshing = 0,
+                          .unused = 0};
         txq.queue.control = &kernel_control;
         sender.emplace(port_queue, software_nic(port.get()).keys(), pool);
         txq.queue.ring.queue = 1;
@@ -76,7 +78,7 @@ class HardwarePacing : public testing::Test {
     numbered_buffers frames{port.get(), cpu, 64};
     dpdk::port_queue port_queue;
     alignas(64) std::array<std::uint32_t, depth * 16> words{};
-    std::array<std::uint32_t, depth / 32> filled{};
+    std::array<std::uint32_t, depth> filled{};
     std::uint32_t dbrec = 0;
     std::uint64_t doorbell = 0;
     weftio_cqe completion{};

@@ -1,11 +1,14 @@
 // The ring of a send queue as a kernel keeps it: what is free, what is completed, what is filled without a gap.
 #include <gmock/gmock.h>
-#include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
-#include <csignal>
+#include <random>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -68,75 +71,12 @@ TEST(SendRing, HasNoRoomWhenACompletionNamesAnEntryThatIsNotInIt)
     EXPECT_EQ(weftio_dev_send_room(&ring, entries), entries);
 }
 
-/// Marks of two pages. The second cannot be touched before `meanwhile` was called, in the middle of what touches it
-/// first.
-class SendRingOfTwoPages : public testing::Test {
- public:
-    static constexpr std::uint32_t words_in_page = 1024, blocks_in_page = words_in_page * 32;
-
-    void SetUp() override
-    {
-        void* const pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        ASSERT_NE(pages, MAP_FAILED);
-        ring.filled = static_cast<std::uint32_t*>(pages);
-        ring.mask = 2 * blocks_in_page - 1;
-        now = this;
-        struct sigaction calls {};
-        calls.sa_handler = [](int) { now->touched(); };
-        ASSERT_EQ(sigaction(SIGSEGV, &calls, &before), 0);
-    }
-    void TearDown() override
-    {
-        sigaction(SIGSEGV, &before, nullptr);
-        munmap(ring.filled, 2 * page);
-    }
-    /// @param rights  to the second page, before `then` was called
-    void hold_second_page(int rights, void (*then)(SendRingOfTwoPages& of))
-    {
-        meanwhile = then;
-        ASSERT_EQ(mprotect(ring.filled + words_in_page, page, rights), 0);
-    }
-    std::uint32_t scan(std::uint32_t from) { return weftio_dev_send_scan(&ring, from); }
-
-    weftio_dev_send_ring ring{};
-    std::uint32_t committed_to = ~0u;
-
- private:
-    static constexpr std::size_t page = words_in_page * sizeof(std::uint32_t);
-
-    void touched()
-    {
-        mprotect(ring.filled + words_in_page, page, PROT_READ | PROT_WRITE);
-        meanwhile(*this);
-    }
-
-    static inline SendRingOfTwoPages* now = nullptr;
-    void (*meanwhile)(SendRingOfTwoPages& of) = nullptr;
-    struct sigaction before {};
-};
-
-TEST_F(SendRingOfTwoPages, IsNotCommittedUpToTheMiddleOfAnEntryThatIsBeingMarked)
+struct weftio_dev_send_range claim_of(std::uint32_t first, std::uint32_t count)
 {
-    hold_second_page(PROT_READ, [](SendRingOfTwoPages& of) { of.committed_to = of.scan(blocks_in_page - 1); });
-    weftio_dev_send_fill(&ring, blocks_in_page - 1, 2);
-    EXPECT_EQ(committed_to, blocks_in_page - 1);
-    EXPECT_EQ(scan(blocks_in_page - 1), blocks_in_page + 1);
-    EXPECT_EQ(scan(blocks_in_page - 1), blocks_in_page - 1) << "what has been committed is not marked any more";
+    return {.first = first, .count = count, .group = weftio_find_peers(0)};
 }
 
-TEST_F(SendRingOfTwoPages, IsNotCommittedUpToTheMiddleOfAnEntryThatIsMarkedDuringTheScan)
-{
-    constexpr std::uint32_t first = blocks_in_page - 32; // the scan looks at this word and, at once, at later ones
-    hold_second_page(PROT_NONE, [](SendRingOfTwoPages& of) {
-        weftio_dev_send_fill(&of.ring, blocks_in_page - 1, 2);
-        weftio_dev_send_fill(&of.ring, first, 31);
-    });
-    committed_to = scan(first);
-    EXPECT_TRUE(committed_to == first || committed_to == blocks_in_page + 1) << committed_to;
-    EXPECT_EQ(scan(committed_to), blocks_in_page + 1);
-}
-
-/// A ring that a test fills block by block and in any order.
+/// A ring that a test fills in any order, in runs of any length.
 class Marks : public testing::TestWithParam<std::uint32_t> {
  public:
     static constexpr std::uint32_t most = 1024;
@@ -147,8 +87,16 @@ class Marks : public testing::TestWithParam<std::uint32_t> {
         ring_.filled = words_.data();
         ring_.mask = GetParam() - 1;
     }
+    void fill(std::uint32_t first, std::uint32_t count)
+    {
+        weftio_dev_send_fill(weftio_dev_send_parts_of(&ring_), claim_of(first, count));
+    }
+    std::uint32_t scan(std::uint32_t ready) const
+    {
+        return weftio_dev_send_scan(weftio_dev_send_parts_of(&ring_), ready);
+    }
 
-    std::array<std::uint32_t, most / 32> words_{};
+    std::array<std::uint32_t, most> words_{};
     weftio_dev_send_ring ring_{};
 };
 
@@ -159,15 +107,52 @@ TEST_P(Marks, AreTakenUpToTheFirstGapWhereverItIs)
         for (std::uint32_t gap = 0; gap <= depth; ++gap) {
             for (std::uint32_t block = 0; block < depth; ++block)
                 if (block != gap)
-                    weftio_dev_send_fill(&ring_, start + block, 1);
-            ASSERT_EQ(weftio_dev_send_scan(&ring_, start), start + gap) << start;
+                    fill(start + block, 1);
+            ASSERT_EQ(scan(start), start + gap) << start;
             if (gap == depth)
                 continue;
-            weftio_dev_send_fill(&ring_, start + gap, 1);
-            ASSERT_EQ(weftio_dev_send_scan(&ring_, start + gap), start + depth) << start << ", " << gap;
+            fill(start + gap, 1);
+            ASSERT_EQ(scan(start + gap), start + depth) << start << ", " << gap;
         }
         ASSERT_EQ(words_, (decltype(words_){})) << start;
     }
+}
+
+TEST_P(Marks, AreTakenInRunsOfAnyLength)
+{
+    const std::uint32_t depth = GetParam();
+    std::minstd_rand random(depth);
+    const auto any = [&] { return static_cast<std::uint32_t>(random()); };
+    std::uint32_t start = 0u - 5000;
+    for (std::uint32_t round = 0; round < 2000; ++round) {
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> runs;
+        std::uint32_t end = start;
+        while (end - start < depth) {
+            const std::uint32_t kind = any() % 4, left = depth - (end - start);
+            const std::uint32_t count = std::min(left, kind == 0 ? 1u : kind == 1 ? 32u : 1 + any() % (depth / 4));
+            runs.emplace_back(end, count);
+            end += count;
+        }
+        const auto [gap, missing] = runs[random() % runs.size()];
+        std::ranges::shuffle(runs, random);
+        for (const auto& [first, count] : runs)
+            if (first != gap)
+                fill(first, count);
+        ASSERT_EQ(scan(start), gap) << round;
+        ASSERT_EQ(scan(gap), gap) << "what has been committed is not marked any more";
+        fill(gap, missing);
+        ASSERT_EQ(scan(gap), end) << round;
+        ASSERT_EQ(words_, (decltype(words_){})) << round;
+        start = end + any() % depth;
+    }
+}
+
+TEST_P(Marks, OfAWholeRingAreTakenOnce)
+{
+    const std::uint32_t depth = GetParam();
+    fill(7, depth);
+    EXPECT_EQ(scan(7), 7 + depth);
+    EXPECT_EQ(scan(7 + depth), 7 + depth);
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, Marks, testing::Values(64u, 256u, Marks::most));
@@ -185,8 +170,8 @@ struct contested_ring {
     /// Claims `count` places at a time until there is none.
     void claim_all(std::uint32_t count)
     {
-        for (std::uint32_t first = 0; weftio_dev_send_reserve(&ring, count, &first);)
-            for (std::uint32_t at = first; at < first + count; ++at)
+        for (struct weftio_dev_send_range claim{}; weftio_dev_send_reserve(&ring, count, &claim);)
+            for (std::uint32_t at = claim.first; at < claim.first + count; ++at)
                 weftio_fetch_add_u32(&holders.at(at), 1);
     }
 

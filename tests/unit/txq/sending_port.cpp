@@ -166,12 +166,12 @@ entry_words wait_entry(std::uint64_t value, std::uint32_t condition)
 
 std::uint32_t raw_queue::append(entry_words entry, std::optional<std::uint32_t> index)
 {
-    const weftio_dev_send_ring& ring = txq_->queue.ring;
+    const weftio_dev_send_parts ring = weftio_dev_send_parts_of(&txq_->queue.ring);
     std::uint32_t position = next_;
     entry[0][0] |= weftio_swap32((index.value_or(position) & 0xffff) << 8);
     entry[0][1] |= weftio_swap32(ring.queue << 8);
     for (std::uint32_t at = 0; at < entry.size(); ++at)
-        weftio_dev_send_segment(&ring, position, at, entry[at][0], entry[at][1], entry[at][2], entry[at][3]);
+        weftio_dev_send_segment(ring, position, at, entry[at][0], entry[at][1], entry[at][2], entry[at][3]);
     next_ += static_cast<std::uint32_t>(entry.size() + 3) / 4;
     return position;
 }

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "weftio/device/buf.h"
-#include "weftio/device/queue/send.h"
+#include "weftio/device/queue/reserve.h"
 
 /** Made by the host class `dma_queue`. Kernels use it through the functions below only. */
 struct weftio_dev_dma {
@@ -42,33 +42,32 @@ WEFTIO_FN void weftio_dev_dma_write_pointer(WEFTIO_GLOBAL weftio_u32 *block, wef
 }
 
 /** Writes the entry of a copy at `index`: one block, control segment last. */
-WEFTIO_FN void weftio_dev_write_copy(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
-                                     struct weftio_dev_buf source, weftio_u64 source_offset,
-                                     struct weftio_dev_buf destination, weftio_u64 destination_offset, weftio_u64 bytes,
-                                     weftio_u32 flags)
+WEFTIO_FN void weftio_dev_write_copy(struct weftio_dev_send_parts ring, weftio_u32 index, struct weftio_dev_buf source,
+                                     weftio_u64 source_offset, struct weftio_dev_buf destination,
+                                     weftio_u64 destination_offset, weftio_u64 bytes, weftio_u32 flags)
 {
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
 
     weftio_store_x4(block + 4, 0, 0, 0, 0);
     weftio_dev_dma_write_pointer(block, 2, source, source_offset, bytes);
     weftio_dev_dma_write_pointer(block, 3, destination, destination_offset, bytes);
-    weftio_dev_write_control(block, index, WEFTIO_OPCODE_MMO | WEFTIO_MMO_DMA << 8, ring->queue << 8 | 4, flags);
+    weftio_dev_write_control(block, index, WEFTIO_OPCODE_MMO | WEFTIO_MMO_DMA << 8, ring.queue << 8 | 4, flags);
 }
 
 /**
  * Writes the entry of a fill at `index`: one block, control segment last. Its source is an inline segment of four
  * bytes.
  */
-WEFTIO_FN void weftio_dev_write_fill(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
-                                     weftio_u32 pattern, struct weftio_dev_buf destination,
-                                     weftio_u64 destination_offset, weftio_u64 bytes, weftio_u32 flags)
+WEFTIO_FN void weftio_dev_write_fill(struct weftio_dev_send_parts ring, weftio_u32 index, weftio_u32 pattern,
+                                     struct weftio_dev_buf destination, weftio_u64 destination_offset, weftio_u64 bytes,
+                                     weftio_u32 flags)
 {
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
 
     weftio_store_x4(block + 4, 0, 0, 0, 0);
     weftio_store_x4(block + 8, weftio_swap32(WEFTIO_INLINE_SEGMENT | 4u), pattern, 0, 0);
     weftio_dev_dma_write_pointer(block, 3, destination, destination_offset, bytes);
-    weftio_dev_write_control(block, index, WEFTIO_OPCODE_MMO | WEFTIO_MMO_DMA << 8, ring->queue << 8 | 4, flags);
+    weftio_dev_write_control(block, index, WEFTIO_OPCODE_MMO | WEFTIO_MMO_DMA << 8, ring.queue << 8 | 4, flags);
 }
 
 /**
@@ -91,19 +90,19 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy_position(WEFTIO_GLOBAL struct weftio_
                                                     struct weftio_dev_buf destination, weftio_u64 destination_offset,
                                                     weftio_u64 bytes, weftio_u32 flags, weftio_u32 *position)
 {
-    weftio_u32 index;
+    struct weftio_dev_send_range claim;
 
     if (!weftio_dev_is_handle(dma->queue.abi, WEFTIO_DEV_ABI_DMA))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_dma_fits(source, source_offset, bytes) ||
         !weftio_dev_dma_fits(destination, destination_offset, bytes))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    if (!weftio_dev_send_reserve(&dma->queue.ring, 1, &index))
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&dma->queue.ring);
+    if (!weftio_dev_send_reserve(&dma->queue.ring, 1, &claim))
         return WEFTIO_DEV_FULL;
-    weftio_dev_write_copy(&dma->queue.ring, index, source, source_offset, destination, destination_offset, bytes,
-                          flags);
-    weftio_dev_send_fill(&dma->queue.ring, index, 1);
-    *position = index;
+    weftio_dev_write_copy(ring, claim.first, source, source_offset, destination, destination_offset, bytes, flags);
+    weftio_dev_send_fill(ring, claim);
+    *position = claim.first;
     return WEFTIO_DEV_OK;
 }
 
@@ -126,17 +125,18 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_fill_position(WEFTIO_GLOBAL struct weftio_de
                                                   struct weftio_dev_buf destination, weftio_u64 destination_offset,
                                                   weftio_u64 bytes, weftio_u32 flags, weftio_u32 *position)
 {
-    weftio_u32 index;
+    struct weftio_dev_send_range claim;
 
     if (!weftio_dev_is_handle(dma->queue.abi, WEFTIO_DEV_ABI_DMA))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_dma_fits(destination, destination_offset, bytes))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    if (!weftio_dev_send_reserve(&dma->queue.ring, 1, &index))
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&dma->queue.ring);
+    if (!weftio_dev_send_reserve(&dma->queue.ring, 1, &claim))
         return WEFTIO_DEV_FULL;
-    weftio_dev_write_fill(&dma->queue.ring, index, pattern, destination, destination_offset, bytes, flags);
-    weftio_dev_send_fill(&dma->queue.ring, index, 1);
-    *position = index;
+    weftio_dev_write_fill(ring, claim.first, pattern, destination, destination_offset, bytes, flags);
+    weftio_dev_send_fill(ring, claim);
+    *position = claim.first;
     return WEFTIO_DEV_OK;
 }
 
@@ -173,12 +173,12 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy_weak(WEFTIO_GLOBAL struct weftio_dev_
 {
     if (!weftio_dev_is_handle(dma->queue.abi, WEFTIO_DEV_ABI_DMA))
         return WEFTIO_DEV_INVALID_ARGUMENT;
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&dma->queue.ring);
     if (!weftio_dev_dma_fits(source, source_offset, bytes) ||
         !weftio_dev_dma_fits(destination, destination_offset, bytes) ||
         !weftio_dev_weak_fits(&dma->queue.ring, position))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    weftio_dev_write_copy(&dma->queue.ring, position, source, source_offset, destination, destination_offset, bytes,
-                          flags);
+    weftio_dev_write_copy(ring, position, source, source_offset, destination, destination_offset, bytes, flags);
     return WEFTIO_DEV_OK;
 }
 

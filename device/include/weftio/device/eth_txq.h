@@ -13,7 +13,7 @@
 
 #include "weftio/device/buf.h"
 #include "weftio/device/eth_rxq.h"
-#include "weftio/device/queue/send.h"
+#include "weftio/device/queue/reserve.h"
 
 /** Made by the host class `eth_txq`. Kernels use it through the functions below only. */
 struct weftio_dev_eth_txq {
@@ -47,21 +47,21 @@ WEFTIO_FN weftio_u32 weftio_dev_checksum_flags(weftio_u32 flags)
 }
 
 /** Writes the entry of one frame in memory at `index`: control, Ethernet and pointer segments, one block. */
-WEFTIO_FN void weftio_dev_write_send(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
-                                     struct weftio_dev_buf buffer, weftio_u32 bytes, weftio_u32 flags)
+WEFTIO_FN void weftio_dev_write_send(struct weftio_dev_send_parts ring, weftio_u32 index, struct weftio_dev_buf buffer,
+                                     weftio_u32 bytes, weftio_u32 flags)
 {
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
     weftio_u64 address_be = weftio_swap64((weftio_u64)buffer.address);
 
-    weftio_store_x4(block + 4, 0, ring->checksums | weftio_dev_checksum_flags(flags), 0, 0);
+    weftio_store_x4(block + 4, 0, ring.checksums | weftio_dev_checksum_flags(flags), 0, 0);
     weftio_store_x4(block + 8, weftio_swap32(bytes), buffer.lkey_be, (weftio_u32)address_be,
                     (weftio_u32)(address_be >> 32));
-    weftio_dev_write_control(block, index, WEFTIO_OPCODE_SEND, ring->queue << 8 | 3, flags);
+    weftio_dev_write_control(block, index, WEFTIO_OPCODE_SEND, ring.queue << 8 | 3, flags);
 }
 
 /** Writes the entry of a wait until `value` at `index`: one block. */
-WEFTIO_FN void weftio_dev_write_wait(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
-                                     weftio_u64 value, weftio_u32 flags)
+WEFTIO_FN void weftio_dev_write_wait(struct weftio_dev_send_parts ring, weftio_u32 index, weftio_u64 value,
+                                     weftio_u32 flags)
 {
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
 
@@ -69,7 +69,7 @@ WEFTIO_FN void weftio_dev_write_wait(const WEFTIO_GLOBAL struct weftio_dev_send_
     weftio_store_x4(block + 8, weftio_swap32((weftio_u32)(value >> 32)), weftio_swap32((weftio_u32)value),
                     weftio_swap32((weftio_u32)(WEFTIO_REAL_TIME_MASK >> 32)),
                     weftio_swap32((weftio_u32)WEFTIO_REAL_TIME_MASK));
-    weftio_dev_write_control(block, index, WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8, ring->queue << 8 | 3, flags);
+    weftio_dev_write_control(block, index, WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8, ring.queue << 8 | 3, flags);
 }
 
 /**
@@ -107,17 +107,18 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong_position(WEFTIO_GLOB
                                                                      struct weftio_dev_buf buffer, weftio_u32 bytes,
                                                                      weftio_u32 flags, weftio_u32 *position)
 {
-    weftio_u32 index;
+    struct weftio_dev_send_range claim;
 
     if (!weftio_dev_is_handle(txq->queue.abi, WEFTIO_DEV_ABI_ETH_TXQ))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     if (bytes == 0 || bytes > buffer.bytes)
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    if (!weftio_dev_send_reserve(&txq->queue.ring, 1, &index))
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&txq->queue.ring);
+    if (!weftio_dev_send_reserve(&txq->queue.ring, 1, &claim))
         return WEFTIO_DEV_FULL;
-    weftio_dev_write_send(&txq->queue.ring, index, buffer, bytes, flags);
-    weftio_dev_send_fill(&txq->queue.ring, index, 1);
-    *position = index;
+    weftio_dev_write_send(ring, claim.first, buffer, bytes, flags);
+    weftio_dev_send_fill(ring, claim);
+    *position = claim.first;
     return WEFTIO_DEV_OK;
 }
 
@@ -139,14 +140,15 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong(WEFTIO_GLOBAL struct
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                                  weftio_u64 value, weftio_u32 flags)
 {
-    weftio_u32 index;
+    struct weftio_dev_send_range claim;
 
     if (!weftio_dev_is_handle(txq->queue.abi, WEFTIO_DEV_ABI_ETH_TXQ))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    if (!weftio_dev_send_reserve(&txq->queue.ring, 1, &index))
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&txq->queue.ring);
+    if (!weftio_dev_send_reserve(&txq->queue.ring, 1, &claim))
         return WEFTIO_DEV_FULL;
-    weftio_dev_write_wait(&txq->queue.ring, index, value, flags);
-    weftio_dev_send_fill(&txq->queue.ring, index, 1);
+    weftio_dev_write_wait(ring, claim.first, value, flags);
+    weftio_dev_send_fill(ring, claim);
     return WEFTIO_DEV_OK;
 }
 
@@ -160,26 +162,27 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL
                                                                    const WEFTIO_GLOBAL weftio_u8 *frame,
                                                                    weftio_u32 bytes, weftio_u32 flags)
 {
-    weftio_u32 index, segments = 2 + (4 + bytes + 15) / 16, blocks = (segments + 3) / 4;
+    struct weftio_dev_send_range claim;
+    const weftio_u32 segments = 2 + (4 + bytes + 15) / 16, blocks = (segments + 3) / 4;
 
     if (!weftio_dev_is_handle(txq->queue.abi, WEFTIO_DEV_ABI_ETH_TXQ))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     if (bytes == 0 || bytes > WEFTIO_DEV_INLINE_BYTES)
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    if (!weftio_dev_send_reserve(&txq->queue.ring, blocks, &index))
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&txq->queue.ring);
+    if (!weftio_dev_send_reserve(&txq->queue.ring, blocks, &claim))
         return WEFTIO_DEV_FULL;
-    weftio_dev_send_segment(&txq->queue.ring, index, 1, 0, txq->queue.ring.checksums | weftio_dev_checksum_flags(flags),
-                            0, 0);
-    weftio_dev_send_segment(&txq->queue.ring, index, 2, weftio_swap32(WEFTIO_INLINE_SEGMENT | bytes),
+    weftio_dev_send_segment(ring, claim.first, 1, 0, ring.checksums | weftio_dev_checksum_flags(flags), 0, 0);
+    weftio_dev_send_segment(ring, claim.first, 2, weftio_swap32(WEFTIO_INLINE_SEGMENT | bytes),
                             weftio_dev_gather(frame, 0, bytes), weftio_dev_gather(frame, 4, bytes),
                             weftio_dev_gather(frame, 8, bytes));
     for (weftio_u32 segment = 3, at = 12; segment < segments; ++segment, at += 16)
-        weftio_dev_send_segment(&txq->queue.ring, index, segment, weftio_dev_gather(frame, at, bytes),
+        weftio_dev_send_segment(ring, claim.first, segment, weftio_dev_gather(frame, at, bytes),
                                 weftio_dev_gather(frame, at + 4, bytes), weftio_dev_gather(frame, at + 8, bytes),
                                 weftio_dev_gather(frame, at + 12, bytes));
-    weftio_dev_write_control(weftio_dev_send_block(&txq->queue.ring, index), index, WEFTIO_OPCODE_SEND,
-                             txq->queue.ring.queue << 8 | segments, flags);
-    weftio_dev_send_fill(&txq->queue.ring, index, blocks);
+    weftio_dev_write_control(weftio_dev_send_block(ring, claim.first), claim.first, WEFTIO_OPCODE_SEND,
+                             ring.queue << 8 | segments, flags);
+    weftio_dev_send_fill(ring, claim);
     return WEFTIO_DEV_OK;
 }
 
@@ -200,9 +203,10 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_weak(WEFTIO_GLOBAL struct w
 {
     if (!weftio_dev_is_handle(txq->queue.abi, WEFTIO_DEV_ABI_ETH_TXQ))
         return WEFTIO_DEV_INVALID_ARGUMENT;
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&txq->queue.ring);
     if (bytes == 0 || bytes > buffer.bytes || !weftio_dev_weak_fits(&txq->queue.ring, position))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    weftio_dev_write_send(&txq->queue.ring, position, buffer, bytes, flags);
+    weftio_dev_write_send(ring, position, buffer, bytes, flags);
     return WEFTIO_DEV_OK;
 }
 
@@ -215,9 +219,10 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_weak(WEFTIO_GLOBAL str
 {
     if (!weftio_dev_is_handle(txq->queue.abi, WEFTIO_DEV_ABI_ETH_TXQ))
         return WEFTIO_DEV_INVALID_ARGUMENT;
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&txq->queue.ring);
     if (!weftio_dev_weak_fits(&txq->queue.ring, position))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    weftio_dev_write_wait(&txq->queue.ring, position, value, flags);
+    weftio_dev_write_wait(ring, position, value, flags);
     return WEFTIO_DEV_OK;
 }
 

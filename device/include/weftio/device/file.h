@@ -15,7 +15,7 @@
 #pragma once
 
 #include "weftio/device/buf.h"
-#include "weftio/device/queue/send.h"
+#include "weftio/device/queue/reserve.h"
 
 /** Made by the host class `file_queue`. Kernels use it through the functions below only. */
 struct weftio_dev_file_queue {
@@ -97,7 +97,7 @@ WEFTIO_FN struct weftio_dev_file_request weftio_dev_file_sync_request(weftio_u32
 }
 
 /** Writes the entry of a request at `index`: one block, control segment last. */
-WEFTIO_FN void weftio_dev_write_file(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
+WEFTIO_FN void weftio_dev_write_file(struct weftio_dev_send_parts ring, weftio_u32 index,
                                      struct weftio_dev_file_request request, weftio_u32 flags)
 {
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
@@ -105,7 +105,7 @@ WEFTIO_FN void weftio_dev_write_file(const WEFTIO_GLOBAL struct weftio_dev_send_
 
     weftio_store_x4(block + 4, request.body[0], request.body[1], request.body[2], request.body[3]);
     weftio_store_x4(block + 8, request.body[4], request.body[5], request.body[6], request.body[7]);
-    weftio_dev_write_control_modes(block, index, request.opcode, ring->queue << 8 | request.segments,
+    weftio_dev_write_control_modes(block, index, request.opcode, ring.queue << 8 | request.segments,
                                    weftio_dev_completion_mode(flags) | fence, 0);
 }
 
@@ -127,15 +127,16 @@ WEFTIO_FN weftio_s32 weftio_dev_file_enqueue_position(WEFTIO_GLOBAL struct wefti
                                                       struct weftio_dev_file_request request, weftio_u32 flags,
                                                       weftio_u32 *position)
 {
-    weftio_u32 index;
+    struct weftio_dev_send_range claim;
 
     if (!weftio_dev_is_handle(files->queue.abi, WEFTIO_DEV_ABI_FILE_QUEUE) || !request.segments)
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    if (!weftio_dev_send_reserve(&files->queue.ring, 1, &index))
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&files->queue.ring);
+    if (!weftio_dev_send_reserve(&files->queue.ring, 1, &claim))
         return WEFTIO_DEV_FULL;
-    weftio_dev_write_file(&files->queue.ring, index, request, flags);
-    weftio_dev_send_fill(&files->queue.ring, index, 1);
-    *position = index;
+    weftio_dev_write_file(ring, claim.first, request, flags);
+    weftio_dev_send_fill(ring, claim);
+    *position = claim.first;
     return WEFTIO_DEV_OK;
 }
 
@@ -152,10 +153,12 @@ WEFTIO_FN weftio_s32 weftio_dev_file_enqueue_weak(WEFTIO_GLOBAL struct weftio_de
                                                   struct weftio_dev_file_request request, weftio_u32 position,
                                                   weftio_u32 flags)
 {
-    if (!weftio_dev_is_handle(files->queue.abi, WEFTIO_DEV_ABI_FILE_QUEUE) || !request.segments ||
-        !weftio_dev_weak_fits(&files->queue.ring, position))
+    if (!weftio_dev_is_handle(files->queue.abi, WEFTIO_DEV_ABI_FILE_QUEUE) || !request.segments)
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    weftio_dev_write_file(&files->queue.ring, position, request, flags);
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&files->queue.ring);
+    if (!weftio_dev_weak_fits(&files->queue.ring, position))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
+    weftio_dev_write_file(ring, position, request, flags);
     return WEFTIO_DEV_OK;
 }
 

@@ -28,7 +28,7 @@
 #include "weftio/device/platform.h"
 
 /** Changes with the layout of any handle. */
-#define WEFTIO_DEV_ABI_VERSION 3u
+#define WEFTIO_DEV_ABI_VERSION 4u
 
 /** The first word of a handle. Never 0. */
 #define WEFTIO_DEV_ABI(KIND, BYTES) ((KIND) << 24 | WEFTIO_DEV_ABI_VERSION << 16 | (BYTES))

@@ -6,20 +6,23 @@
  *
  *   1. types          weftio_u8 .. weftio_u64, WEFTIO_FN, WEFTIO_KERNEL, WEFTIO_GLOBAL, WEFTIO_SHARED,
  *                     WEFTIO_STATIC_ASSERT
- *   2. loads          weftio_load_relaxed_u32, weftio_load_acquire_u32, weftio_load_acquire_sys_{u32,u64},
- *                     weftio_load_x4
+ *   2. loads          weftio_load_relaxed_u32, weftio_load_constant_{u32,u64}, weftio_load_quiet_u32,
+ *                     weftio_load_acquire_u32, weftio_load_acquire_sys_{u32,u64}, weftio_load_x4
  *   3. stores         weftio_store_relaxed_u32, weftio_store_release_u32, weftio_store_release_sys_{u32,u64},
- *                     weftio_store_x4, weftio_store_doorbell_u64
- *   4. read-modify    weftio_fetch_add_u32, weftio_fetch_add_relaxed_u32, weftio_compare_exchange_u32,
- *                     weftio_xor_relaxed_u32, weftio_xor_release_u32
- *   5. fence          weftio_load_fenced_u32, several times, then one weftio_fence_acquire: acquires several words, and
- *                     a GPU waits only once
+ *                     weftio_store_fenced_sys_u32, weftio_store_x4, weftio_store_doorbell_u64
+ *   4. read-modify    weftio_fetch_add_u32, weftio_fetch_add_relaxed_u32, weftio_fetch_add_acquire_u32,
+ *                     weftio_compare_exchange_acquire_u32
+ *   5. fence          weftio_load_fenced_u32, several times, then one weftio_store_fenced_sys_u32: acquires several
+ *                     words, and a GPU waits only once; WEFTIO_LOADS_AT_ONCE, how many such loads it has under way at a
+ *                     time
  *   6. bits           weftio_swap16, weftio_swap32, weftio_swap64 (big-endian <-> host; every supported host is
- *                     little-endian), weftio_trailing_ones_u32
+ *                     little-endian)
  *   7. identity       weftio_lane, weftio_block_lanes, weftio_block, weftio_blocks, weftio_warp_lane, weftio_warp_lanes
- *   8. collectives    weftio_block_barrier, weftio_warp_barrier, weftio_block_sum_u32, weftio_warp_sum_u32;
- *                     struct weftio_peers, weftio_find_peers, weftio_of_first_peer, weftio_or_of_peers
- *   9. waiting        weftio_relax, weftio_timer_ns (where WEFTIO_HAS_TIMER is 1)
+ *   8. collectives    weftio_block_barrier, weftio_warp_barrier, weftio_block_sum_u32, weftio_warp_sum_u32,
+ *                     weftio_block_first_u64, weftio_warp_first_u64; struct weftio_peers, weftio_find_peers,
+ *                     weftio_of_first_peer, weftio_first_peers, weftio_join_peers
+ *   9. waiting        weftio_relax, weftio_timer_ns (where WEFTIO_HAS_TIMER is 1); WEFTIO_HOST_IS_FAR is 1 where memory
+ *                     of the host is behind a bus
  *
  * `_sys` functions are ordered against every agent that can access the memory, the NIC included. Functions without
  * `_sys` are ordered against lanes of the same device only; a GPU then does not wait for its writes across the bus.

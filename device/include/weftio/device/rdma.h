@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "weftio/device/queue/send.h"
+#include "weftio/device/queue/reserve.h"
 #include "weftio/device/rdma/receive.h"
 #include "weftio/device/rdma/request.h"
 
@@ -39,11 +39,11 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_modes(weftio_u32 flags)
  * Writes the entry of a bind or an invalidation at `index`: three blocks or two, control segment last. The words of the
  * request: flags, mask, first word of the key, queue and variant, and from the ninth on the memory segment.
  */
-WEFTIO_FN void weftio_dev_write_window(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
+WEFTIO_FN void weftio_dev_write_window(struct weftio_dev_send_parts ring, weftio_u32 index,
                                        struct weftio_dev_rdma_request request, weftio_u32 flags)
 {
     const weftio_u32 binds = request.segments == 12, bound_to_queue = request.body[0] == WEFTIO_UMR_BIND_TYPE_2;
-    const weftio_u32 queue = bound_to_queue ? weftio_swap32(ring->queue << 8) & ~0xff000000u : 0x00ffffffu;
+    const weftio_u32 queue = bound_to_queue ? weftio_swap32(ring.queue << 8) & ~0xff000000u : 0x00ffffffu;
 
     weftio_dev_send_segment(ring, index, 1, request.body[0], binds ? 4u << 8 : 0, 0, request.body[1]);
     weftio_dev_send_segment(ring, index, 2, 0, 0, 0, 0);
@@ -58,7 +58,7 @@ WEFTIO_FN void weftio_dev_write_window(const WEFTIO_GLOBAL struct weftio_dev_sen
             weftio_dev_send_segment(ring, index, segment, 0, 0, 0, 0);
     }
     weftio_dev_write_control_modes(weftio_dev_send_block(ring, index), index, request.opcode,
-                                   ring->queue << 8 | request.segments, weftio_dev_rdma_modes(flags),
+                                   ring.queue << 8 | request.segments, weftio_dev_rdma_modes(flags),
                                    request.immediate_be);
 }
 
@@ -72,7 +72,7 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_positions(struct weftio_dev_rdma_request re
  * Writes the entry of a request at `index`, control segment last: one block, or those of a bind or invalidation, or the
  * two of a datagram with bytes.
  */
-WEFTIO_FN void weftio_dev_write_rdma(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
+WEFTIO_FN void weftio_dev_write_rdma(struct weftio_dev_send_parts ring, weftio_u32 index,
                                      struct weftio_dev_rdma_request request, weftio_u32 flags)
 {
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
@@ -89,7 +89,7 @@ WEFTIO_FN void weftio_dev_write_rdma(const WEFTIO_GLOBAL struct weftio_dev_send_
         weftio_dev_send_segment(ring, index, 4, request.body[12], request.body[13], request.body[14], request.body[15]);
         weftio_dev_send_segment(ring, index, 5, 0, 0, 0, 0);
     }
-    weftio_dev_write_control_modes(block, index, request.opcode, ring->queue << 8 | request.segments,
+    weftio_dev_write_control_modes(block, index, request.opcode, ring.queue << 8 | request.segments,
                                    weftio_dev_rdma_modes(flags), request.immediate_be);
 }
 
@@ -113,16 +113,17 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_enqueue_position(WEFTIO_GLOBAL struct wefti
                                                       struct weftio_dev_rdma_request request, weftio_u32 flags,
                                                       weftio_u32 *position)
 {
-    weftio_u32 index;
+    struct weftio_dev_send_range claim;
 
     if (!weftio_dev_is_handle(rdma->queue.abi, WEFTIO_DEV_ABI_RDMA) || !request.segments)
         return WEFTIO_DEV_INVALID_ARGUMENT;
     const weftio_u32 positions = weftio_dev_rdma_positions(request);
-    if (!weftio_dev_send_reserve(&rdma->queue.ring, positions, &index))
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&rdma->queue.ring);
+    if (!weftio_dev_send_reserve(&rdma->queue.ring, positions, &claim))
         return WEFTIO_DEV_FULL;
-    weftio_dev_write_rdma(&rdma->queue.ring, index, request, flags);
-    weftio_dev_send_fill(&rdma->queue.ring, index, positions);
-    *position = index;
+    weftio_dev_write_rdma(ring, claim.first, request, flags);
+    weftio_dev_send_fill(ring, claim);
+    *position = claim.first;
     return WEFTIO_DEV_OK;
 }
 
@@ -150,11 +151,13 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_enqueue_weak(WEFTIO_GLOBAL struct weftio_de
                                                   struct weftio_dev_rdma_request request, weftio_u32 position,
                                                   weftio_u32 flags)
 {
-    if (!weftio_dev_is_handle(rdma->queue.abi, WEFTIO_DEV_ABI_RDMA) || !request.segments ||
-        !weftio_dev_weak_fits(&rdma->queue.ring, position) ||
+    if (!weftio_dev_is_handle(rdma->queue.abi, WEFTIO_DEV_ABI_RDMA) || !request.segments)
+        return WEFTIO_DEV_INVALID_ARGUMENT;
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&rdma->queue.ring);
+    if (!weftio_dev_weak_fits(&rdma->queue.ring, position) ||
         !weftio_dev_weak_fits(&rdma->queue.ring, position + weftio_dev_rdma_positions(request) - 1))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    weftio_dev_write_rdma(&rdma->queue.ring, position, request, flags);
+    weftio_dev_write_rdma(ring, position, request, flags);
     return WEFTIO_DEV_OK;
 }
 
@@ -281,17 +284,18 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_write_signal_position(WEFTIO_GLOBAL struct 
                                                            weftio_u64 value, weftio_u32 flags, weftio_u32 *position)
 {
     struct weftio_dev_rdma_request signal = weftio_dev_rdma_write_value_request(word, word_offset, value);
-    weftio_u32 index;
+    struct weftio_dev_send_range claim;
 
     if (!weftio_dev_is_handle(rdma->queue.abi, WEFTIO_DEV_ABI_RDMA) || !data.segments || !signal.segments)
         return WEFTIO_DEV_INVALID_ARGUMENT;
     const weftio_u32 before = weftio_dev_rdma_positions(data);
-    if (!weftio_dev_send_reserve(&rdma->queue.ring, before + 1, &index))
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&rdma->queue.ring);
+    if (!weftio_dev_send_reserve(&rdma->queue.ring, before + 1, &claim))
         return WEFTIO_DEV_FULL;
-    weftio_dev_write_rdma(&rdma->queue.ring, index, data, WEFTIO_DEV_SEND_NONE);
-    weftio_dev_write_rdma(&rdma->queue.ring, index + before, signal, flags);
-    weftio_dev_send_fill(&rdma->queue.ring, index, before + 1);
-    *position = index + before;
+    weftio_dev_write_rdma(ring, claim.first, data, WEFTIO_DEV_SEND_NONE);
+    weftio_dev_write_rdma(ring, claim.first + before, signal, flags);
+    weftio_dev_send_fill(ring, claim);
+    *position = claim.first + before;
     return WEFTIO_DEV_OK;
 }
 
@@ -360,7 +364,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_wait(WEFTIO_GLOBAL struct weftio_dev_rdma *
 WEFTIO_FN weftio_u32 weftio_dev_rdma_begins_at(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 at,
                                                weftio_u32 blocks)
 {
-    const WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, at);
+    const WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(weftio_dev_send_parts_of(ring), at);
     const weftio_u32 first = weftio_swap32(weftio_load_relaxed_u32(block));
     const weftio_u32 segments = weftio_swap32(weftio_load_relaxed_u32(block + 1)) ^ ring->queue << 8;
 

@@ -23,6 +23,7 @@
     HEADER(queue_completion, "weftio/device/queue/completion.h")                                                       \
     HEADER(queue_send_ring, "weftio/device/queue/send_ring.h")                                                         \
     HEADER(queue_send, "weftio/device/queue/send.h")                                                                   \
+    HEADER(queue_reserve, "weftio/device/queue/reserve.h")                                                             \
     HEADER(buf, "weftio/device/buf.h")                                                                                 \
     HEADER(eth_rxq, "weftio/device/eth_rxq.h")                                                                         \
     HEADER(eth_txq, "weftio/device/eth_txq.h")                                                                         \

@@ -60,6 +60,22 @@ WEFTIO_FN weftio_u32 weftio_load_relaxed_u32(const weftio_u32 *address)
 {
     return __atomic_load_n(address, __ATOMIC_RELAXED);
 }
+/** A word, or a pointer, that nobody writes while a kernel runs. */
+WEFTIO_FN weftio_u32 weftio_load_constant_u32(const weftio_u32 *address)
+{
+    return *address;
+}
+WEFTIO_FN weftio_u64 weftio_load_constant_u64(const void *address)
+{
+    weftio_u64 value;
+    __builtin_memcpy(&value, address, sizeof value);
+    return value;
+}
+/** A word that no other lane writes at the moment. */
+WEFTIO_FN weftio_u32 weftio_load_quiet_u32(const weftio_u32 *address)
+{
+    return __atomic_load_n(address, __ATOMIC_RELAXED);
+}
 WEFTIO_FN weftio_u32 weftio_load_acquire_u32(const weftio_u32 *address)
 {
     return __atomic_load_n(address, __ATOMIC_ACQUIRE);
@@ -98,6 +114,11 @@ WEFTIO_FN void weftio_store_release_sys_u64(weftio_u64 *address, weftio_u64 valu
 {
     __atomic_store_n(address, value, __ATOMIC_RELEASE);
 }
+/** As weftio_store_release_sys_u32; and what weftio_load_fenced_u32 has seen happens before the store. */
+WEFTIO_FN void weftio_store_fenced_sys_u32(weftio_u32 *address, weftio_u32 value)
+{
+    weftio_store_release_sys_u32(address, value);
+}
 /** Stores four consecutive words, 16-byte aligned; orders nothing and may be torn. */
 WEFTIO_FN void weftio_store_x4(weftio_u32 *address, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
 {
@@ -130,30 +151,28 @@ WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(weftio_u32 *address, weftio_u3
 {
     return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
 }
-/** Stores `desired` if `*address` is `expected`. Returns the value before. */
-WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+/** As weftio_fetch_add_u32, but on a GPU only later loads and stores are ordered. */
+WEFTIO_FN weftio_u32 weftio_fetch_add_acquire_u32(weftio_u32 *address, weftio_u32 value)
+{
+    return weftio_fetch_add_u32(address, value);
+}
+/** Stores `desired` if `*address` is `expected`. Returns the value before. Ordered as weftio_fetch_add_acquire_u32. */
+WEFTIO_FN weftio_u32 weftio_compare_exchange_acquire_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
 {
     __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     return expected;
-}
-WEFTIO_FN void weftio_xor_relaxed_u32(weftio_u32 *address, weftio_u32 bits)
-{
-    __atomic_fetch_xor(address, bits, __ATOMIC_RELAXED);
-}
-WEFTIO_FN void weftio_xor_release_u32(weftio_u32 *address, weftio_u32 bits)
-{
-    __atomic_fetch_xor(address, bits, __ATOMIC_RELEASE);
 }
 
 /*
  * 5. fence; here the loads in front of it are acquire loads, which cost nothing more and which ThreadSanitizer
  * understands
  */
+#define WEFTIO_LOADS_AT_ONCE 1u
+
 WEFTIO_FN weftio_u32 weftio_load_fenced_u32(const weftio_u32 *address)
 {
     return __atomic_load_n(address, __ATOMIC_ACQUIRE);
 }
-WEFTIO_FN void weftio_fence_acquire() {}
 
 /* 6. bits */
 WEFTIO_FN weftio_u16 weftio_swap16(weftio_u16 value)
@@ -167,10 +186,6 @@ WEFTIO_FN weftio_u32 weftio_swap32(weftio_u32 value)
 WEFTIO_FN weftio_u64 weftio_swap64(weftio_u64 value)
 {
     return __builtin_bswap64(value);
-}
-WEFTIO_FN weftio_u32 weftio_trailing_ones_u32(weftio_u32 value)
-{
-    return ~value ? (weftio_u32)__builtin_ctz(~value) : 32;
 }
 
 /* 7. identity */
@@ -231,6 +246,25 @@ WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
     return scheduler ? scheduler->sum(weftio_cpu_scheduler::scope::warp, value) : value;
 }
 
+/** The value of lane 0, returned to every lane of the block. Also a barrier. `scratch` as for the sum. */
+WEFTIO_FN weftio_u64 weftio_block_first_u64(weftio_u64 value, weftio_u32 *scratch)
+{
+    if (!weftio_cpu_this_lane.scheduler)
+        return value;
+    const weftio_u64 first = weftio_lane() == 0 ? value : 0;
+    const weftio_u64 high = weftio_block_sum_u32((weftio_u32)(first >> 32), scratch);
+    return high << 32 | weftio_block_sum_u32((weftio_u32)first, scratch);
+}
+/** The same for a warp. */
+WEFTIO_FN weftio_u64 weftio_warp_first_u64(weftio_u64 value)
+{
+    if (!weftio_cpu_this_lane.scheduler)
+        return value;
+    const weftio_u64 first = weftio_warp_lane() == 0 ? value : 0;
+    const weftio_u64 high = weftio_warp_sum_u32((weftio_u32)(first >> 32));
+    return high << 32 | weftio_warp_sum_u32((weftio_u32)first);
+}
+
 /** The lanes that execute a call together with equal keys: this lane is `rank` of `count`. Here every lane is alone. */
 struct weftio_peers {
     weftio_u32 rank;
@@ -249,18 +283,21 @@ WEFTIO_FN weftio_u32 weftio_of_first_peer(struct weftio_peers peers, weftio_u32 
     (void)peers;
     return value;
 }
-/**
- * Bitwise OR of the values of all peers, returned to every peer. Also a barrier: all peers see afterwards what each
- * peer wrote before.
- */
-WEFTIO_FN weftio_u32 weftio_or_of_peers(struct weftio_peers peers, weftio_u32 value)
+/** The peers of rank below `count`. All peers call. */
+WEFTIO_FN struct weftio_peers weftio_first_peers(struct weftio_peers peers, weftio_u32 count)
+{
+    (void)count;
+    return peers;
+}
+/** A barrier: all peers see afterwards what each peer wrote before. */
+WEFTIO_FN void weftio_join_peers(struct weftio_peers peers)
 {
     (void)peers;
-    return value;
 }
 
 /* 9. waiting */
 #define WEFTIO_HAS_TIMER 1
+#define WEFTIO_HOST_IS_FAR 0
 
 /** One step of a wait that has failed `attempt` times: spins first, later lets other lanes and threads run. */
 WEFTIO_FN void weftio_relax(weftio_u32 attempt)

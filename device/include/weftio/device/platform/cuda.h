@@ -30,6 +30,27 @@ WEFTIO_FN weftio_u32 weftio_load_relaxed_u32(const weftio_u32 *address)
     asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
     return value;
 }
+/**
+ * A word, or a pointer, that nobody writes while a kernel runs: loads may be moved anywhere, out of loops too, and need
+ * not be repeated behind stores.
+ */
+WEFTIO_FN weftio_u32 weftio_load_constant_u32(const weftio_u32 *address)
+{
+    weftio_u32 value;
+    asm("ld.u32 %0, [%1];" : "=r"(value) : "l"(address));
+    return value;
+}
+WEFTIO_FN weftio_u64 weftio_load_constant_u64(const void *address)
+{
+    unsigned long long value;
+    asm("ld.u64 %0, [%1];" : "=l"(value) : "l"(address));
+    return value;
+}
+/** A word that no other lane writes at the moment: a load that the compiler and the cache of the block may answer. */
+WEFTIO_FN weftio_u32 weftio_load_quiet_u32(const weftio_u32 *address)
+{
+    return *address;
+}
 WEFTIO_FN weftio_u32 weftio_load_acquire_u32(const weftio_u32 *address)
 {
     weftio_u32 value;
@@ -75,6 +96,12 @@ WEFTIO_FN void weftio_store_release_sys_u64(weftio_u64 *address, weftio_u64 valu
 {
     asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(address), "l"((unsigned long long)value) : "memory");
 }
+/** As weftio_store_release_sys_u32; and what weftio_load_fenced_u32 has seen happens before the store. */
+WEFTIO_FN void weftio_store_fenced_sys_u32(weftio_u32 *address, weftio_u32 value)
+{
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+    asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
 /** Stores four consecutive words, 16-byte aligned; orders nothing and may be torn. */
 WEFTIO_FN void weftio_store_x4(weftio_u32 *address, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
 {
@@ -101,35 +128,32 @@ WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(weftio_u32 *address, weftio_u3
     asm volatile("atom.relaxed.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(value) : "memory");
     return before;
 }
-/** Stores `desired` if `*address` is `expected`. Returns the value before. */
-WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+/** As weftio_fetch_add_u32, but later loads and stores alone are ordered: a fence in front of it orders the others. */
+WEFTIO_FN weftio_u32 weftio_fetch_add_acquire_u32(weftio_u32 *address, weftio_u32 value)
 {
     weftio_u32 before;
-    asm volatile("atom.acq_rel.gpu.cas.b32 %0, [%1], %2, %3;"
+    asm volatile("atom.acquire.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(value) : "memory");
+    return before;
+}
+/** Stores `desired` if `*address` is `expected`. Returns the value before. Ordered as weftio_fetch_add_acquire_u32. */
+WEFTIO_FN weftio_u32 weftio_compare_exchange_acquire_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+{
+    weftio_u32 before;
+    asm volatile("atom.acquire.gpu.cas.b32 %0, [%1], %2, %3;"
                  : "=r"(before)
                  : "l"(address), "r"(expected), "r"(desired)
                  : "memory");
     return before;
 }
-WEFTIO_FN void weftio_xor_relaxed_u32(weftio_u32 *address, weftio_u32 bits)
-{
-    asm volatile("red.relaxed.gpu.xor.b32 [%0], %1;" ::"l"(address), "r"(bits) : "memory");
-}
-WEFTIO_FN void weftio_xor_release_u32(weftio_u32 *address, weftio_u32 bits)
-{
-    asm volatile("red.release.gpu.xor.b32 [%0], %1;" ::"l"(address), "r"(bits) : "memory");
-}
 
 /* 5. fence */
+#define WEFTIO_LOADS_AT_ONCE 16u
+
 WEFTIO_FN weftio_u32 weftio_load_fenced_u32(const weftio_u32 *address)
 {
     weftio_u32 value;
     asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
     return value;
-}
-WEFTIO_FN void weftio_fence_acquire()
-{
-    asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
 /* 6. bits */
@@ -144,10 +168,6 @@ WEFTIO_FN weftio_u16 weftio_swap16(weftio_u16 value)
 WEFTIO_FN weftio_u64 weftio_swap64(weftio_u64 value)
 {
     return ((weftio_u64)weftio_swap32((weftio_u32)value) << 32) | weftio_swap32((weftio_u32)(value >> 32));
-}
-WEFTIO_FN weftio_u32 weftio_trailing_ones_u32(weftio_u32 value)
-{
-    return (weftio_u32)__clz((int)__brev(~value));
 }
 
 /* 7. identity */
@@ -225,6 +245,24 @@ WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, weftio_u32 *scratch)
     return sum;
 }
 
+/** The value of lane 0, returned to every lane of the block. Also a barrier. `scratch` as for the sum. */
+WEFTIO_FN weftio_u64 weftio_block_first_u64(weftio_u64 value, weftio_u32 *scratch)
+{
+    (void)scratch;
+    __shared__ weftio_u64 first;
+    if (threadIdx.x == 0)
+        first = value;
+    __syncthreads();
+    weftio_u64 got = first;
+    __syncthreads();
+    return got;
+}
+/** The same for a warp. */
+WEFTIO_FN weftio_u64 weftio_warp_first_u64(weftio_u64 value)
+{
+    return __shfl_sync(weftio_cuda_warp_mask(), (unsigned long long)value, 0);
+}
+
 /** The lanes of a warp that execute a call together with equal keys: this lane is `rank` of `count`. */
 struct weftio_peers {
     weftio_u32 rank;
@@ -242,25 +280,20 @@ WEFTIO_FN weftio_u32 weftio_of_first_peer(weftio_peers peers, weftio_u32 value)
 {
     return __shfl_sync(peers.mask, value, __ffs((int)peers.mask) - 1);
 }
-/**
- * Bitwise OR of the values of all peers, returned to every peer. Also a barrier: all peers see afterwards what each
- * peer wrote before.
- */
-WEFTIO_FN weftio_u32 weftio_or_of_peers(weftio_peers peers, weftio_u32 value)
+/** The peers of rank below `count`. All peers call. */
+WEFTIO_FN weftio_peers weftio_first_peers(weftio_peers peers, weftio_u32 count)
+{
+    return {peers.rank, count, __ballot_sync(peers.mask, peers.rank < count)};
+}
+/** A barrier: all peers see afterwards what each peer wrote before. */
+WEFTIO_FN void weftio_join_peers(weftio_peers peers)
 {
     __syncwarp(peers.mask);
-#if __CUDA_ARCH__ >= 800
-    return __reduce_or_sync(peers.mask, value);
-#else
-    weftio_u32 all = 0;
-    for (weftio_u32 rest = peers.mask; rest; rest &= rest - 1)
-        all |= __shfl_sync(peers.mask, value, __ffs((int)rest) - 1);
-    return all;
-#endif
 }
 
 /* 9. waiting */
 #define WEFTIO_HAS_TIMER 1
+#define WEFTIO_HOST_IS_FAR 1
 
 /** One step of a wait that has failed `attempt` times. */
 WEFTIO_FN void weftio_relax(weftio_u32 attempt)

@@ -35,6 +35,20 @@ WEFTIO_FN weftio_u32 weftio_load_relaxed_u32(const __global weftio_u32 *address)
 {
     return atomic_load_explicit((volatile __global atomic_uint *)address, memory_order_relaxed, WEFTIO_SCOPE_SYS);
 }
+/** A word, or a pointer, that nobody writes while a kernel runs. */
+WEFTIO_FN weftio_u32 weftio_load_constant_u32(const __global weftio_u32 *address)
+{
+    return *address;
+}
+WEFTIO_FN weftio_u64 weftio_load_constant_u64(const __global void *address)
+{
+    return *(const __global weftio_u64 *)address;
+}
+/** A word that no other lane writes at the moment. */
+WEFTIO_FN weftio_u32 weftio_load_quiet_u32(const __global weftio_u32 *address)
+{
+    return weftio_load_relaxed_u32(address);
+}
 WEFTIO_FN weftio_u32 weftio_load_acquire_u32(const __global weftio_u32 *address)
 {
     return atomic_load_explicit((volatile __global atomic_uint *)address, memory_order_acquire, memory_scope_device);
@@ -75,6 +89,11 @@ WEFTIO_FN void weftio_store_release_sys_u64(__global weftio_u64 *address, weftio
 {
     atomic_store_explicit((volatile __global atomic_ulong *)address, value, memory_order_release, WEFTIO_SCOPE_SYS);
 }
+/** As weftio_store_release_sys_u32; and what weftio_load_fenced_u32 has seen happens before the store. */
+WEFTIO_FN void weftio_store_fenced_sys_u32(__global weftio_u32 *address, weftio_u32 value)
+{
+    weftio_store_release_sys_u32(address, value);
+}
 /** Stores four consecutive words, 16-byte aligned; orders nothing and may be torn. */
 WEFTIO_FN void weftio_store_x4(__global weftio_u32 *address, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
 {
@@ -98,30 +117,27 @@ WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(__global weftio_u32 *address, 
     return atomic_fetch_add_explicit((volatile __global atomic_uint *)address, value, memory_order_relaxed,
                                      memory_scope_device);
 }
-/** Stores `desired` if `*address` is `expected`. Returns the value before. */
-WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(__global weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+/** As weftio_fetch_add_u32, but on a GPU only later loads and stores are ordered. */
+WEFTIO_FN weftio_u32 weftio_fetch_add_acquire_u32(__global weftio_u32 *address, weftio_u32 value)
+{
+    return weftio_fetch_add_u32(address, value);
+}
+/** Stores `desired` if `*address` is `expected`. Returns the value before. Ordered as weftio_fetch_add_acquire_u32. */
+WEFTIO_FN weftio_u32 weftio_compare_exchange_acquire_u32(__global weftio_u32 *address, weftio_u32 expected,
+                                                         weftio_u32 desired)
 {
     atomic_compare_exchange_strong_explicit((volatile __global atomic_uint *)address, &expected, desired,
                                             memory_order_acq_rel, memory_order_acquire, WEFTIO_SCOPE_SYS);
     return expected;
 }
-WEFTIO_FN void weftio_xor_relaxed_u32(__global weftio_u32 *address, weftio_u32 bits)
-{
-    atomic_fetch_xor_explicit((volatile __global atomic_uint *)address, bits, memory_order_relaxed,
-                              memory_scope_device);
-}
-WEFTIO_FN void weftio_xor_release_u32(__global weftio_u32 *address, weftio_u32 bits)
-{
-    atomic_fetch_xor_explicit((volatile __global atomic_uint *)address, bits, memory_order_release,
-                              memory_scope_device);
-}
 
 /* 5. fence; here the loads in front of it are acquire loads */
+#define WEFTIO_LOADS_AT_ONCE 1u
+
 WEFTIO_FN weftio_u32 weftio_load_fenced_u32(const __global weftio_u32 *address)
 {
     return weftio_load_acquire_u32(address);
 }
-WEFTIO_FN void weftio_fence_acquire(void) {}
 
 /* 6. bits */
 WEFTIO_FN weftio_u16 weftio_swap16(weftio_u16 value)
@@ -135,10 +151,6 @@ WEFTIO_FN weftio_u32 weftio_swap32(weftio_u32 value)
 WEFTIO_FN weftio_u64 weftio_swap64(weftio_u64 value)
 {
     return as_ulong(as_uchar8(value).s76543210);
-}
-WEFTIO_FN weftio_u32 weftio_trailing_ones_u32(weftio_u32 value)
-{
-    return ctz(~value);
 }
 
 /* 7. identity */
@@ -220,6 +232,20 @@ WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
     return value;
 }
 
+/** The value of lane 0, returned to every lane of the block. Also a barrier. `scratch` as for the sum. */
+WEFTIO_FN weftio_u64 weftio_block_first_u64(weftio_u64 value, __global weftio_u32 *scratch)
+{
+    const weftio_u64 first = weftio_lane() == 0 ? value : 0;
+    const weftio_u64 high = weftio_block_sum_u32((weftio_u32)(first >> 32), scratch);
+
+    return high << 32 | weftio_block_sum_u32((weftio_u32)first, scratch);
+}
+/** The same for a warp. */
+WEFTIO_FN weftio_u64 weftio_warp_first_u64(weftio_u64 value)
+{
+    return value;
+}
+
 /** The lanes that execute a call together with equal keys: this lane is `rank` of `count`. Here every lane is alone. */
 struct weftio_peers {
     weftio_u32 rank;
@@ -238,18 +264,21 @@ WEFTIO_FN weftio_u32 weftio_of_first_peer(struct weftio_peers peers, weftio_u32 
     (void)peers;
     return value;
 }
-/**
- * Bitwise OR of the values of all peers, returned to every peer. Also a barrier: all peers see afterwards what each
- * peer wrote before.
- */
-WEFTIO_FN weftio_u32 weftio_or_of_peers(struct weftio_peers peers, weftio_u32 value)
+/** The peers of rank below `count`. All peers call. */
+WEFTIO_FN struct weftio_peers weftio_first_peers(struct weftio_peers peers, weftio_u32 count)
+{
+    (void)count;
+    return peers;
+}
+/** A barrier: all peers see afterwards what each peer wrote before. */
+WEFTIO_FN void weftio_join_peers(struct weftio_peers peers)
 {
     (void)peers;
-    return value;
 }
 
 /* 9. waiting: OpenCL C has no clock; weftio_dev_clock (clock.h) reads one that the host keeps */
 #define WEFTIO_HAS_TIMER 0
+#define WEFTIO_HOST_IS_FAR 0
 
 /** One step of a wait that has failed `attempt` times. */
 WEFTIO_FN void weftio_relax(weftio_u32 attempt)

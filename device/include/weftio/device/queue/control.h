@@ -35,6 +35,21 @@ WEFTIO_FN weftio_u32 weftio_dev_aborted(const WEFTIO_GLOBAL struct weftio_dev_co
 /**
  * Writes the trace into the control block. One lane of the scope calls it. Never blocks.
  *
+ * @param count  of calls and iterations of waits, this one included
+ */
+WEFTIO_FN void weftio_dev_trace(WEFTIO_GLOBAL struct weftio_dev_control *control, weftio_u32 count, weftio_u32 function,
+                                weftio_u32 index, weftio_s32 status)
+{
+    weftio_store_relaxed_u32(&control->beats, count);
+    weftio_store_relaxed_u32(&control->block, weftio_block());
+    weftio_store_relaxed_u32(&control->function, function);
+    weftio_store_relaxed_u32(&control->index, index);
+    weftio_store_relaxed_u32((WEFTIO_GLOBAL weftio_u32 *)&control->status, (weftio_u32)status);
+}
+
+/**
+ * Counts, and writes the trace.
+ *
  * @param beats  the count in memory that the kernel reads fast: a load from `control` may be a round trip over a bus.
  *               `&control->beats` if there is no such memory
  */
@@ -44,9 +59,5 @@ WEFTIO_FN void weftio_dev_beat(WEFTIO_GLOBAL struct weftio_dev_control *control,
     weftio_u32 count = weftio_load_relaxed_u32(beats) + 1;
 
     weftio_store_relaxed_u32(beats, count);
-    weftio_store_relaxed_u32(&control->beats, count);
-    weftio_store_relaxed_u32(&control->block, weftio_block());
-    weftio_store_relaxed_u32(&control->function, function);
-    weftio_store_relaxed_u32(&control->index, index);
-    weftio_store_relaxed_u32((WEFTIO_GLOBAL weftio_u32 *)&control->status, (weftio_u32)status);
+    weftio_dev_trace(control, count, function, index, status);
 }

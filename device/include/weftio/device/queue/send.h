@@ -6,7 +6,8 @@
  * Life of an entry: *enqueue* writes it, in the way of each kind of queue. *Commit* publishes entries. *Push* rings the
  * doorbell, which wakes a sleeping NIC. The NIC executes entries and completes them in order. *Strong* functions find a
  * free position themselves; any lane of any block may call them. *Weak* functions are given the position by the caller
- * and use no atomics. A queue is used in one of the two modes at a time.
+ * and use no atomics. A queue is used in one of the two modes at a time. In strong mode, a warp or a block may also
+ * reserve positions for all its lanes, which then write with the weak functions (queue/reserve.h).
  */
 #pragma once
 
@@ -26,7 +27,7 @@ struct weftio_dev_send_queue {
     weftio_u64 turn; /**< inline mode on a CPU: function that runs the engine once, else 0 */
     weftio_u64 turn_context;
     weftio_u32 beats; /**< as in the trace */
-    weftio_u32 reserved[3];
+    weftio_u32 seen;  /**< where the host is far: state of the queue and when it was looked at (weftio_dev_send_look) */
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_send_queue) == 128, "host and device share this layout");
 
@@ -110,7 +111,7 @@ WEFTIO_FN weftio_u32 weftio_dev_send_queue_unmask(const WEFTIO_GLOBAL struct wef
  */
 WEFTIO_FN weftio_u32 weftio_dev_weak_fits(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 position)
 {
-    return position - weftio_load_relaxed_u32(&ring->ready) <= ring->mask;
+    return position - weftio_load_quiet_u32(&ring->ready) <= weftio_load_constant_u32(&ring->mask);
 }
 
 /** The words that give the status of a queue. Load them early, use them late: a load may take a bus round trip. */
@@ -132,6 +133,32 @@ WEFTIO_FN weftio_s32 weftio_dev_send_status(struct weftio_dev_send_signs signs)
     if (weftio_cqe_opcode(signs.publication) == WEFTIO_CQE_OPCODE_REQUESTER_ERROR)
         return WEFTIO_DEV_QUEUE_ERROR;
     return signs.abort ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
+}
+
+/**
+ * Status of the queue as functions that run often report it. Where a load from the memory of the host is a round trip
+ * over a bus, and those of many lanes wait for each other, one lane loads every 33 us, and leaves what it has seen for
+ * the others.
+ *
+ * @param seen  `seen` of the queue, loaded early: a time, and the status then in the lower 4 bits
+ */
+WEFTIO_FN weftio_s32 weftio_dev_send_look(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue, weftio_u32 seen)
+{
+#if WEFTIO_HOST_IS_FAR
+    weftio_u32 now = (weftio_u32)(weftio_timer_ns() >> 15) << 4, status = seen & 15;
+
+    if ((seen ^ now) < 16)
+        return -(weftio_s32)status;
+    /* A status other than OK may be that of an earlier kernel: everyone looks. */
+    if (status == 0 && weftio_compare_exchange_acquire_u32(&queue->seen, seen, now) != seen)
+        return WEFTIO_DEV_OK;
+    status = (weftio_u32)-weftio_dev_send_status(weftio_dev_send_queue_signs(queue));
+    weftio_store_relaxed_u32(&queue->seen, now | status);
+    return -(weftio_s32)status;
+#else
+    (void)seen;
+    return weftio_dev_send_status(weftio_dev_send_queue_signs(queue));
+#endif
 }
 
 /**
@@ -157,69 +184,151 @@ WEFTIO_FN weftio_u32 weftio_dev_send_queue_aborted(const WEFTIO_GLOBAL struct we
 }
 
 /**
- * Takes the lock of strong commits and pushes. Blocks while another block holds it, for a few instructions each.
- * Returns 1; or 0, without the lock, when the host asks the kernel to end.
+ * Strong commits do not wait for each other: who finds another one under way leaves its entries behind, and that one
+ * publishes them too. `commits` counts those under way; this bit of it is set while the publisher, who has done much
+ * for others, offers his part to the next one that comes.
  */
-WEFTIO_FN weftio_u32 weftio_dev_send_queue_lock(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
+#define WEFTIO_DEV_COMMITS_OFFERED 0x80000000u
+
+/**
+ * Removes the offer. Returns whether it was still there, and the caller is the publisher of `*seen` commits: all under
+ * way.
+ */
+WEFTIO_FN weftio_u32 weftio_dev_send_take_offer(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 commits,
+                                                weftio_u32 *seen)
 {
-    /*
-     * A load of the lock is fast; a load of the abort flag may be a round trip over a bus, so only every 64th attempt
-     * reads it.
-     */
-    for (weftio_u32 attempt = 0; weftio_compare_exchange_u32(&queue->ring.lock, 0, 1) != 0;) {
-        do {
-            if (++attempt % 64 == 0 && weftio_dev_aborted(queue->control))
-                return 0;
-            weftio_relax(attempt);
-        } while (weftio_load_relaxed_u32(&queue->ring.lock));
+    while (commits & WEFTIO_DEV_COMMITS_OFFERED) {
+        weftio_u32 before =
+            weftio_compare_exchange_acquire_u32(&ring->commits, commits, commits & ~WEFTIO_DEV_COMMITS_OFFERED);
+        *seen = commits & ~WEFTIO_DEV_COMMITS_OFFERED;
+        if (before == commits)
+            return 1;
+        commits = before;
     }
-    return 1;
-}
-WEFTIO_FN void weftio_dev_send_queue_unlock(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
-{
-    weftio_store_release_u32(&queue->ring.lock, 0);
+    return 0;
 }
 
 /**
- * Publishes the strong entries that are filled without a gap. Returns the index after the last of them.
- *
- * @pre the lock is held
+ * Joins the commits under way, with marks that the publisher may take from now on. Returns whether the caller is the
+ * publisher, of `*seen` commits.
  */
-WEFTIO_FN weftio_u32 weftio_dev_send_queue_publish(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
+WEFTIO_FN weftio_u32 weftio_dev_send_join_commits(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 *seen)
 {
-    weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
-    weftio_u32 filled = weftio_dev_send_scan(&queue->ring, ready);
+    /* Release: the publisher sees the marks that were made before. Acquire: what the publisher before has written. */
+    weftio_u32 others = weftio_fetch_add_u32(&ring->commits, 1);
 
-    if (filled != ready)
-        weftio_dev_send_publish(&queue->ring, filled);
-    return filled;
+    *seen = 1;
+    return others == 0 || weftio_dev_send_take_offer(ring, others + 1, seen);
+}
+
+/**
+ * The publisher has published `*seen` commits. Returns whether he has to go on, because `*seen` more have come
+ * meanwhile.
+ *
+ * @param rung    the doorbell has just been rung, behind a fence that orders what was written
+ * @param passes  how often he was here before
+ */
+WEFTIO_FN weftio_u32 weftio_dev_send_leave_commits(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 rung,
+                                                   weftio_u32 passes, weftio_u32 *seen)
+{
+    weftio_u32 left = rung ? weftio_fetch_add_acquire_u32(&ring->commits, 0u - *seen)
+                           : weftio_fetch_add_u32(&ring->commits, 0u - *seen);
+
+    *seen = left - *seen;
+    if (*seen == 0 || passes < 4)
+        return *seen != 0;
+    left = weftio_fetch_add_acquire_u32(&ring->commits, WEFTIO_DEV_COMMITS_OFFERED) | WEFTIO_DEV_COMMITS_OFFERED;
+    return weftio_dev_send_take_offer(ring, left, seen);
+}
+
+/**
+ * Publishes the strong entries that are filled without a gap, or has the publisher do it that is under way, and rings
+ * the doorbell for those that others left. Blocks only while it publishes for others.
+ *
+ * @param first, count  entries that the caller has filled and not marked; 0, 0: all are marked
+ * @param rings         rings the doorbell in any case
+ */
+WEFTIO_FN void weftio_dev_send_queue_publish(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue, weftio_u32 first,
+                                             weftio_u32 count, weftio_u32 rings)
+{
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&queue->ring);
+    WEFTIO_GLOBAL struct weftio_dev_control *const control = queue->control;
+    WEFTIO_GLOBAL weftio_u32 *const mark = &ring.filled[first & ring.mask];
+    weftio_u32 early = weftio_load_relaxed_u32(&queue->ring.ready), beats = weftio_load_relaxed_u32(&queue->beats);
+    weftio_u32 seen = 1, passes = 0;
+    const weftio_u32 alone = weftio_compare_exchange_acquire_u32(&queue->ring.commits, 0, 1) == 0;
+    /* Nobody moves `ready` beyond `first` before it is marked, so that an early load that finds it there is right. */
+    weftio_u32 next = alone && count && early == first;
+
+    if (alone && count && !next)
+        weftio_store_relaxed_u32(mark, count);
+    if (!alone) {
+        /* Release, as in weftio_dev_send_fill: the publisher may take it at once. */
+        if (count)
+            weftio_store_release_u32(mark, count);
+        if (!weftio_dev_send_join_commits(&queue->ring, &seen))
+            return;
+    }
+    do {
+        const weftio_u32 ready = next ? first : weftio_load_relaxed_u32(&queue->ring.ready);
+        const weftio_u32 filled = next ? first + count : weftio_dev_send_scan(ring, ready);
+        next = 0;
+        if (filled != ready)
+            weftio_dev_send_publish_at(&queue->ring, ring.dbrec, filled);
+        if (rings | passes)
+            weftio_dev_send_doorbell_at(ring, filled);
+        weftio_store_relaxed_u32(&queue->beats, ++beats);
+        weftio_dev_trace(control, beats, WEFTIO_DEV_FUNCTION_COMMIT, filled, WEFTIO_DEV_OK);
+    } while (weftio_dev_send_leave_commits(&queue->ring, rings | passes, passes, &seen) && ++passes);
 }
 
 /**
  * Publishes the strong entries that are filled without a gap; the NIC may execute them from now on. One lane of a
- * scope, after a barrier; several blocks may commit at once. Blocks only while another block is in the few instructions
- * of its commit. Without enqueued entries nothing happens.
+ * scope, after a barrier; several blocks may commit at once. Without enqueued entries nothing happens.
  *
- * If another block has claimed a position and not filled it yet, the entries behind that position are published by the
- * commit of that block.
+ * Does not wait for other commits: if one is under way, it publishes these entries as well, soon after. If another
+ * block has claimed a position and not filled it yet, the entries behind that position are published by the commit of
+ * that block.
  *
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the queue is in error, and the entries will be flushed;
- *         WEFTIO_DEV_ABORTED the host asks the kernel to end (the entries are published all the same, unless another
- *         block held the lock); WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS (handle.h), here and in all
- *         functions of this file: `queue` is no send queue, or another version's
+ *         WEFTIO_DEV_ABORTED the host asks the kernel to end (the entries are published all the same), both on a GPU up
+ *         to 33 us late; WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS (handle.h), here and in all functions of
+ *         this file: `queue` is no send queue, or another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_strong(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
     if (!weftio_dev_is_send_queue(queue))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    if (!weftio_dev_send_queue_lock(queue))
-        return WEFTIO_DEV_ABORTED;
-    weftio_u32 filled = weftio_dev_send_queue_publish(queue);
-    /* Loads and stores that cross a bus start before the unlock: its release then waits once for all of them. */
-    struct weftio_dev_send_signs signs = weftio_dev_send_queue_signs(queue);
-    weftio_dev_beat(queue->control, &queue->beats, WEFTIO_DEV_FUNCTION_COMMIT, filled, WEFTIO_DEV_OK);
-    weftio_dev_send_queue_unlock(queue);
-    return weftio_dev_send_status(signs);
+    weftio_s32 status = weftio_dev_send_look(queue, weftio_load_relaxed_u32(&queue->seen));
+
+    weftio_dev_send_queue_publish(queue, 0, 0, 0);
+    return status;
+}
+
+/** weftio_dev_send_queue_commit_weak, or weftio_dev_send_queue_submit_weak if `rings`. */
+WEFTIO_FN weftio_s32 weftio_dev_send_queue_publish_weak(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
+                                                        weftio_u32 count, weftio_u32 rings)
+{
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&queue->ring);
+    WEFTIO_GLOBAL struct weftio_dev_control *const control = queue->control;
+    weftio_u32 ready = weftio_load_quiet_u32(&queue->ring.ready) + count;
+    weftio_u32 beats = weftio_load_relaxed_u32(&queue->beats) + 1;
+    weftio_s32 status = weftio_dev_send_look(queue, weftio_load_relaxed_u32(&queue->seen));
+
+    if (count > ring.mask + 1)
+        return WEFTIO_DEV_INVALID_ARGUMENT;
+    if (count) {
+        weftio_store_relaxed_u32(&queue->ring.reserved, ready);
+        weftio_store_relaxed_u32(&queue->ring.asked, ready);
+        weftio_dev_send_publish_at(&queue->ring, ring.dbrec, ready);
+    }
+    if (rings)
+        weftio_dev_send_doorbell_at(ring, ready);
+    if (count | rings) {
+        weftio_store_relaxed_u32(&queue->beats, beats);
+        weftio_dev_trace(control, beats, WEFTIO_DEV_FUNCTION_COMMIT, ready, WEFTIO_DEV_OK);
+    }
+    return status;
 }
 
 /**
@@ -233,36 +342,22 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_weak(WEFTIO_GLOBAL struct weft
 {
     if (!weftio_dev_is_send_queue(queue))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    struct weftio_dev_send_signs signs = weftio_dev_send_queue_signs(queue);
-
-    if (count > queue->ring.mask + 1)
-        return WEFTIO_DEV_INVALID_ARGUMENT;
-    if (count) {
-        weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready) + count;
-        weftio_store_relaxed_u32(&queue->ring.reserved, ready);
-        weftio_store_relaxed_u32(&queue->ring.asked, ready);
-        weftio_dev_send_publish(&queue->ring, ready);
-        weftio_dev_beat(queue->control, &queue->beats, WEFTIO_DEV_FUNCTION_COMMIT, ready, WEFTIO_DEV_OK);
-    }
-    return weftio_dev_send_status(signs);
+    return weftio_dev_send_queue_publish_weak(queue, count, 0);
 }
 
 /**
  * Rings the doorbell: a sleeping NIC wakes up and reads the doorbell record. One lane of a scope; several blocks may
- * push at once. Blocks only while another block is in the few instructions of its commit or push; in inline mode this
- * call runs the engine. With WEFTIO_DEV_CHECKS it does nothing if `queue` is no send queue.
+ * push at once. Never blocks; in inline mode this call runs the engine. With WEFTIO_DEV_CHECKS it does nothing if
+ * `queue` is no send queue.
  */
 WEFTIO_FN void weftio_dev_send_queue_push(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
     if (!weftio_dev_is_send_queue(queue))
         return;
-    weftio_u32 locked = weftio_dev_send_queue_lock(queue);
+    weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
 
-    weftio_dev_send_doorbell(&queue->ring);
-    weftio_dev_beat(queue->control, &queue->beats, WEFTIO_DEV_FUNCTION_PUSH,
-                    weftio_load_relaxed_u32(&queue->ring.ready), WEFTIO_DEV_OK);
-    if (locked)
-        weftio_dev_send_queue_unlock(queue);
+    weftio_dev_send_doorbell_at(weftio_dev_send_parts_of(&queue->ring), ready);
+    weftio_dev_beat(queue->control, &queue->beats, WEFTIO_DEV_FUNCTION_PUSH, ready, WEFTIO_DEV_OK);
     weftio_dev_nic_turn(queue->turn, queue->turn_context);
 }
 
@@ -310,7 +405,9 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_on(WEFTIO_GLOBAL struct weftio_d
         *start_ns = now_ns;
     if (timeout_ns && now_ns - *start_ns >= timeout_ns)
         return WEFTIO_DEV_TIMEOUT;
-    weftio_dev_beat(queue->control, &queue->beats, WEFTIO_DEV_FUNCTION_POLL, index, status);
+    /* Where the host is far, the traces of many that wait would fill the bus. */
+    if (!WEFTIO_HOST_IS_FAR || attempt % 64 == 63)
+        weftio_dev_beat(queue->control, &queue->beats, WEFTIO_DEV_FUNCTION_POLL, index, status);
     weftio_dev_nic_turn(queue->turn, queue->turn_context);
     weftio_relax(attempt);
     return WEFTIO_DEV_OK;
@@ -331,8 +428,9 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_room(WEFTIO_GLOBAL struct weftio
     if (!weftio_dev_is_send_queue(queue) || count > queue->ring.mask + 1)
         return WEFTIO_DEV_INVALID_ARGUMENT;
     for (weftio_u32 attempt = 0;; ++attempt) {
-        weftio_s32 status = weftio_dev_send_queue_status(queue);
-        if (status != WEFTIO_DEV_OK || weftio_dev_send_room(&queue->ring, count) >= count)
+        weftio_u32 seen = weftio_load_relaxed_u32(&queue->seen), room = weftio_dev_send_room(&queue->ring, count);
+        weftio_s32 status = weftio_dev_send_look(queue, seen);
+        if (status != WEFTIO_DEV_OK || room >= count)
             return status;
         status = weftio_dev_send_queue_wait_on(queue, attempt, timeout_ns, &start_ns,
                                                weftio_load_relaxed_u32(&queue->ring.reserved), WEFTIO_DEV_FULL);
@@ -382,30 +480,36 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_room_block(WEFTIO_GLOBAL struct 
     weftio_u32 failure =
         weftio_lane() == 0 ? (weftio_u32)-weftio_dev_send_queue_wait_room(queue, count, timeout_ns) : 0;
 
-    return -(weftio_s32)weftio_block_sum_u32(failure, &queue->scratch);
+    return -(weftio_s32)weftio_block_first_u64(failure, &queue->scratch);
 }
 
 /**
- * Commits strong entries and rings the doorbell: weftio_dev_send_queue_commit_strong followed by
- * weftio_dev_send_queue_push. One lane of a scope, after a barrier. Returns the status of the commit.
+ * Commits strong entries and rings the doorbell: as weftio_dev_send_queue_commit_strong followed by
+ * weftio_dev_send_queue_push, in fewer steps. One lane of a scope, after a barrier. Returns the status of the commit.
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
-    weftio_s32 status = weftio_dev_send_queue_commit_strong(queue);
+    if (!weftio_dev_is_send_queue(queue))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
+    weftio_s32 status = weftio_dev_send_look(queue, weftio_load_relaxed_u32(&queue->seen));
 
-    weftio_dev_send_queue_push(queue);
+    weftio_dev_send_queue_publish(queue, 0, 0, 1);
+    weftio_dev_nic_turn(queue->turn, queue->turn_context);
     return status;
 }
 
 /**
- * The same for the next `count` weak entries: weftio_dev_send_queue_commit_weak followed by weftio_dev_send_queue_push.
+ * The same for the next `count` weak entries: as weftio_dev_send_queue_commit_weak followed by
+ * weftio_dev_send_queue_push, in fewer steps.
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit_weak(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                        weftio_u32 count)
 {
-    weftio_s32 status = weftio_dev_send_queue_commit_weak(queue, count);
+    if (!weftio_dev_is_send_queue(queue))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
+    weftio_s32 status = weftio_dev_send_queue_publish_weak(queue, count, 1);
 
-    weftio_dev_send_queue_push(queue);
+    weftio_dev_nic_turn(queue->turn, queue->turn_context);
     return status;
 }
 

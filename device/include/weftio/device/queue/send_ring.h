@@ -30,12 +30,41 @@ struct weftio_dev_send_ring {
     WEFTIO_GLOBAL weftio_u32 *dbrec;    /**< send doorbell record: ready, low 16 bits, big-endian */
     WEFTIO_GLOBAL weftio_u64 *doorbell; /**< 8 bytes in the form of a control segment's first half */
     const WEFTIO_GLOBAL struct weftio_cqe *completion; /**< the collapsed completion */
-    WEFTIO_GLOBAL weftio_u32 *filled; /**< strong mode: one bit per block, 1 while it is filled and not committed */
+    WEFTIO_GLOBAL weftio_u32 *filled; /**< strong mode: one word per block: how many filled ones begin there, or 0 */
     weftio_u32 reserved;              /**< next index to hand out */
     weftio_u32 asked;                 /**< `reserved` plus the claims that are being granted or refused at the moment */
     weftio_u32 completed;             /**< cached count of entries that are done; may lag behind the completion */
-    weftio_u32 lock;                  /**< held during a strong commit, and while a push rings the doorbell */
+    weftio_u32 commits;               /**< strong commits under way; the first of them publishes for all (send.h) */
+    weftio_u32 refreshing;            /**< where the host is far: 1 while a lane reads the completion */
+    weftio_u32 unused;
 };
+
+/**
+ * What does not change while a ring lives, by value. Loaded at once and early: one load after the other costs a GPU a
+ * round trip each behind a fence, which empties its cache.
+ */
+struct weftio_dev_send_parts {
+    WEFTIO_GLOBAL weftio_u32 *segments;
+    WEFTIO_GLOBAL weftio_u32 *dbrec;
+    WEFTIO_GLOBAL weftio_u64 *doorbell;
+    WEFTIO_GLOBAL weftio_u32 *filled;
+    weftio_u32 mask;
+    weftio_u32 queue;
+    weftio_u32 checksums;
+};
+WEFTIO_FN struct weftio_dev_send_parts weftio_dev_send_parts_of(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
+{
+    struct weftio_dev_send_parts parts;
+
+    parts.segments = (WEFTIO_GLOBAL weftio_u32 *)weftio_load_constant_u64(&ring->segments);
+    parts.dbrec = (WEFTIO_GLOBAL weftio_u32 *)weftio_load_constant_u64(&ring->dbrec);
+    parts.doorbell = (WEFTIO_GLOBAL weftio_u64 *)weftio_load_constant_u64(&ring->doorbell);
+    parts.filled = (WEFTIO_GLOBAL weftio_u32 *)weftio_load_constant_u64(&ring->filled);
+    parts.mask = weftio_load_constant_u32(&ring->mask);
+    parts.queue = weftio_load_constant_u32(&ring->queue);
+    parts.checksums = weftio_load_constant_u32(&ring->checksums);
+    return parts;
+}
 
 /**
  * Number of entries that the NIC is done with in all. Never blocks; any lane.
@@ -46,13 +75,15 @@ struct weftio_dev_send_ring {
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_completed(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {
+    const WEFTIO_GLOBAL weftio_u32 *publication = &ring->completion->publication;
+
     for (;;) {
         weftio_u32 before = weftio_load_acquire_u32(&ring->ready);
         /*
          * Acquire, pairs with the NIC's release: an entry is overwritten, and its buffer used, only once the NIC is
          * done.
          */
-        weftio_u32 last = weftio_cqe_wqe_counter(weftio_load_acquire_sys_u32(&ring->completion->publication));
+        weftio_u32 last = weftio_cqe_wqe_counter(weftio_load_acquire_sys_u32(publication));
         weftio_u32 ready = weftio_load_relaxed_u32(&ring->ready);
 
         if (ready - before < 0x8000u)
@@ -69,18 +100,41 @@ WEFTIO_FN weftio_u32 weftio_dev_send_failed(const WEFTIO_GLOBAL struct weftio_de
 }
 
 /**
+ * weftio_dev_send_completed, kept as `completed` for others. `known` is what `completed` was.
+ *
+ * Where the host is far, one lane at a time reads the completion, and the others get `known`: loads of many lanes over
+ * a bus wait for each other.
+ */
+WEFTIO_FN weftio_u32 weftio_dev_send_refresh(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 known)
+{
+    weftio_u32 completed;
+
+#if WEFTIO_HOST_IS_FAR
+    if (weftio_load_relaxed_u32(&ring->refreshing) || weftio_compare_exchange_acquire_u32(&ring->refreshing, 0, 1) != 0)
+        return known;
+#endif
+    completed = weftio_dev_send_completed(ring);
+    if (completed != known && weftio_load_relaxed_u32(&ring->reserved) - completed <= ring->mask + 1)
+        weftio_store_release_u32(&ring->completed, completed);
+#if WEFTIO_HOST_IS_FAR
+    weftio_store_release_u32(&ring->refreshing, 0);
+#endif
+    return completed;
+}
+
+/**
  * Number of entries that can be reserved now. Never blocks; any lane. Reads the completion only if fewer than `wanted`
  * entries are known to be free.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_room(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 wanted)
 {
+    weftio_u32 reserved = weftio_load_relaxed_u32(&ring->reserved); /* first: nothing waits for it */
     weftio_u32 completed = weftio_load_acquire_u32(&ring->completed);
-    weftio_u32 room = ring->mask + 1 - (weftio_load_relaxed_u32(&ring->reserved) - completed);
+    weftio_u32 room = ring->mask + 1 - (reserved - completed);
 
     if (room >= wanted && room <= ring->mask + 1)
         return room;
-    completed = weftio_dev_send_completed(ring);
-    weftio_store_release_u32(&ring->completed, completed);
+    completed = weftio_dev_send_refresh(ring, completed);
     room = ring->mask + 1 - (weftio_load_relaxed_u32(&ring->reserved) - completed);
     return room <= ring->mask + 1 ? room : 0; /* a completion that names no entry of the ring frees nothing */
 }
@@ -102,10 +156,8 @@ WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_
     weftio_s32 room = (weftio_s32)(completed + depth - asked);
 
     if (room < (weftio_s32)wanted) {
-        completed = weftio_dev_send_completed(ring);
+        completed = weftio_dev_send_refresh(ring, completed);
         room = (weftio_s32)(completed + depth - asked);
-        if (room > 0)
-            weftio_store_release_u32(&ring->completed, completed);
     }
     weftio_u32 claimed = room > 0 ? weftio_min_u32((weftio_u32)room, wanted) / count * count : 0;
     if (claimed != wanted)
@@ -122,15 +174,21 @@ WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_
     return claimed;
 }
 
+/** Consecutive entries that one lane has claimed, and the lanes of its warp whose entries lie beside them. */
+struct weftio_dev_send_range {
+    weftio_u32 first; /**< free-running index */
+    weftio_u32 count;
+    struct weftio_peers group; /**< the entries of rank 0 are the first ones of the group */
+};
+
 /**
  * Claims `count` consecutive entries, or none. Never blocks. Several lanes of several blocks may call at once; lanes of
- * a warp that call together claim with one atomic.
+ * a warp that call together claim with one atomic. Those that get entries then all call weftio_dev_send_fill.
  *
- * @param[out] first  free-running index of the first entry
  * @return `count`, or 0 when fewer are free (the queue is then unchanged)
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_reserve(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count,
-                                             weftio_u32 *first)
+                                             struct weftio_dev_send_range *claim)
 {
     struct weftio_peers peers =
         weftio_find_peers((weftio_u64)ring + count); /* a ring has more bytes than an entry has blocks */
@@ -139,112 +197,94 @@ WEFTIO_FN weftio_u32 weftio_dev_send_reserve(WEFTIO_GLOBAL struct weftio_dev_sen
     if (peers.rank == 0)
         claimed = weftio_dev_send_claim(ring, count, peers.count, &start);
     claimed = weftio_of_first_peer(peers, claimed);
-    *first = weftio_of_first_peer(peers, start) + peers.rank * count;
+    claim->first = weftio_of_first_peer(peers, start) + peers.rank * count;
+    claim->count = count;
+    claim->group = weftio_first_peers(peers, claimed / count);
     return (peers.rank + 1) * count <= claimed ? count : 0;
 }
 
 /** Address of the first block of the entry at `index`. */
-WEFTIO_FN WEFTIO_GLOBAL weftio_u32 *weftio_dev_send_block(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring,
-                                                          weftio_u32 index)
+WEFTIO_FN WEFTIO_GLOBAL weftio_u32 *weftio_dev_send_block(struct weftio_dev_send_parts ring, weftio_u32 index)
 {
-    return ring->segments + (weftio_u64)(index & ring->mask) * (WEFTIO_WQE_BLOCK_BYTES / 4);
+    return ring.segments + (weftio_u64)(index & ring.mask) * (WEFTIO_WQE_BLOCK_BYTES / 4);
 }
 
 /** Writes segment `segment` of the entry at `index`; an entry may continue at the start of the ring. */
-WEFTIO_FN void weftio_dev_send_segment(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
-                                       weftio_u32 segment, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
+WEFTIO_FN void weftio_dev_send_segment(struct weftio_dev_send_parts ring, weftio_u32 index, weftio_u32 segment,
+                                       weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
 {
-    weftio_u32 at = (index * WEFTIO_WQE_BLOCK_SEGMENTS + segment) & (ring->mask * WEFTIO_WQE_BLOCK_SEGMENTS + 3);
+    weftio_u32 at = (index * WEFTIO_WQE_BLOCK_SEGMENTS + segment) & (ring.mask * WEFTIO_WQE_BLOCK_SEGMENTS + 3);
 
-    weftio_store_x4(ring->segments + (weftio_u64)at * 4, a, b, c, d);
+    weftio_store_x4(ring.segments + (weftio_u64)at * 4, a, b, c, d);
 }
 
-/** Strong mode: marks the block at `index` as filled. Lanes of a warp that call together mark with one atomic. */
-WEFTIO_FN void weftio_dev_send_mark(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index)
+/** Strong mode: marks the claimed entries as filled. Lanes of a group mark with one store. */
+WEFTIO_FN void weftio_dev_send_fill(struct weftio_dev_send_parts ring, struct weftio_dev_send_range claim)
 {
-    WEFTIO_GLOBAL weftio_u32 *word = &ring->filled[(index & ring->mask) / 32];
-    struct weftio_peers peers = weftio_find_peers((weftio_u64)word);
-    weftio_u32 marks = weftio_or_of_peers(peers, 1u << index % 32);
-
-    /* Release, pairs with the acquire in weftio_dev_send_scan: the entries are written before their marks. */
-    if (peers.rank == 0)
-        weftio_xor_release_u32(word, marks);
+    weftio_join_peers(claim.group);
+    /* Release, pairs with the acquire in weftio_dev_send_scan: the entries are written before their mark. */
+    if (claim.group.rank == 0)
+        weftio_store_release_u32(&ring.filled[claim.first & ring.mask], claim.group.count * claim.count);
 }
 
 /**
- * Strong mode: marks blocks [index, index + blocks) as filled. The first block is marked last, so that no commit
- * publishes half an entry.
- */
-WEFTIO_FN void weftio_dev_send_fill(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
-                                    weftio_u32 blocks)
-{
-    for (weftio_u32 end = index + blocks; end != index; --end)
-        weftio_dev_send_mark(ring, end - 1);
-}
-
-/** Clears the consecutive marks from `ready` on, within one word. Returns the index after the last of them. */
-WEFTIO_FN weftio_u32 weftio_dev_send_take_bits(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
-{
-    WEFTIO_GLOBAL weftio_u32 *word = &ring->filled[(ready & ring->mask) / 32];
-    weftio_u32 at = ready % 32, run = weftio_trailing_ones_u32(weftio_load_fenced_u32(word) >> at);
-
-    if (run)
-        weftio_xor_relaxed_u32(word, 0xffffffffu >> (32 - run) << at);
-    return ready + run;
-}
-
-#define WEFTIO_DEV_LOOK_WORDS 16u /* words loaded at the same time: each load is a round trip to the memory of a GPU */
-
-/** As weftio_dev_send_take_bits, for up to WEFTIO_DEV_LOOK_WORDS whole words. @pre `ready` is at the start of a word */
-WEFTIO_FN weftio_u32 weftio_dev_send_take_words(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
-{
-    weftio_u32 marks[WEFTIO_DEV_LOOK_WORDS], first = (ready & ring->mask) / 32, last = ring->mask / 32;
-
-    for (weftio_u32 i = 0; i < WEFTIO_DEV_LOOK_WORDS; ++i)
-        marks[i] = weftio_load_fenced_u32(&ring->filled[(first + i) & last]);
-    for (weftio_u32 i = 0; i < WEFTIO_DEV_LOOK_WORDS && i <= last && marks[i] == 0xffffffffu; ++i, ready += 32)
-        weftio_store_relaxed_u32(&ring->filled[(first + i) & last], 0);
-    return ready;
-}
-
-/**
- * Returns the index after the run of filled blocks that starts at `ready`, and clears their marks. One lane at a time.
+ * Returns the index after the filled blocks that start at `ready` without a gap, and clears their marks. One lane at a
+ * time; weftio_dev_send_publish_at orders what was seen here.
  *
- * An entry may continue in the next word. A run that reaches the end of a word is therefore over only if a later load
- * of the next word shows its first block unfilled.
+ * A load is a round trip to the memory of a GPU, so several marks are loaded at a time: where they lie if each counts
+ * as many blocks as the one before, or at first as a warp has lanes. Marks behind one that does not are loaded anew.
  */
-WEFTIO_FN weftio_u32 weftio_dev_send_scan(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
+WEFTIO_FN weftio_u32 weftio_dev_send_scan(struct weftio_dev_send_parts ring, weftio_u32 ready)
 {
-    weftio_u32 before;
+    weftio_u32 marks[WEFTIO_LOADS_AT_ONCE], run = WEFTIO_WARP_LANES, mark = run;
 
-    do {
-        before = ready;
-        if (ready % 32 == 0)
-            ready = weftio_dev_send_take_words(ring, ready);
-        ready = weftio_dev_send_take_bits(ring, ready);
-    } while (ready % 32 == 0 && ready != before);
-    /* Acquire, pairs with the releases in weftio_dev_send_mark: what is committed has been written. */
-    weftio_fence_acquire();
+    while (mark) {
+        for (weftio_u32 i = 0; i < WEFTIO_LOADS_AT_ONCE; ++i)
+            marks[i] = weftio_load_fenced_u32(&ring.filled[(ready + i * run) & ring.mask]);
+        for (weftio_u32 i = 0; i < WEFTIO_LOADS_AT_ONCE && i * run <= ring.mask && (mark = marks[i]) != 0; ++i) {
+            weftio_store_relaxed_u32(&ring.filled[ready & ring.mask], 0);
+            ready += mark;
+            if (mark != run)
+                break;
+        }
+        run = mark;
+    }
     return ready;
 }
 
 /**
  * Moves the doorbell record to `ready`: all entries below it are published, and the NIC may execute them from now on.
  */
-WEFTIO_FN void weftio_dev_send_publish(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
+WEFTIO_FN void weftio_dev_send_publish_at(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring,
+                                          WEFTIO_GLOBAL weftio_u32 *dbrec, weftio_u32 ready)
 {
     weftio_store_relaxed_u32(&ring->ready, ready);
-    /* Release, pairs with the NIC's acquire of the record: the entries are written first. */
-    weftio_store_release_sys_u32(ring->dbrec, weftio_swap32(ready & 0xffffu));
+    /*
+     * Acquire, pairs with the releases of the marks in a scan. Release, pairs with the NIC's acquire of the record: the
+     * entries are written first.
+     */
+    weftio_store_fenced_sys_u32(dbrec, weftio_swap32(ready & 0xffffu));
+}
+
+/** The same, with a load of where the record is. */
+WEFTIO_FN void weftio_dev_send_publish(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
+{
+    weftio_dev_send_publish_at(ring, ring->dbrec, ready);
 }
 
 /**
- * Rings the doorbell: the NIC reads the doorbell record. One lane at a time: an older value that overwrites a newer one
- * could equal what the NIC has seen already, and the NIC would not react.
+ * Rings the doorbell: the NIC reads the doorbell record. Any lane, several at once: a NIC reacts to each ring and takes
+ * from it only that the record has moved.
  */
+WEFTIO_FN void weftio_dev_send_doorbell_at(struct weftio_dev_send_parts ring, weftio_u32 ready)
+{
+    weftio_u32 index_be = weftio_swap32((ready & 0xffffu) << 8);
+
+    weftio_store_doorbell_u64(ring.doorbell, (weftio_u64)weftio_swap32(ring.queue << 8) << 32 | index_be);
+}
+
+/** The same, for what has been committed. */
 WEFTIO_FN void weftio_dev_send_doorbell(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {
-    weftio_u32 index_be = weftio_swap32((weftio_load_relaxed_u32(&ring->ready) & 0xffffu) << 8);
-
-    weftio_store_doorbell_u64(ring->doorbell, (weftio_u64)weftio_swap32(ring->queue << 8) << 32 | index_be);
+    weftio_dev_send_doorbell_at(weftio_dev_send_parts_of(ring), weftio_load_relaxed_u32(&ring->ready));
 }

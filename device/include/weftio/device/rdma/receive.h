@@ -17,7 +17,7 @@
 
 #include "weftio/device/buf.h"
 #include "weftio/device/queue/completion.h"
-#include "weftio/device/queue/send.h"
+#include "weftio/device/queue/reserve.h"
 
 /** Made by the host classes `rdma_queue` and `rdma_connections`. Kernels use it through the functions below only. */
 struct weftio_dev_rdma_recv {
@@ -120,15 +120,16 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_post_position(WEFTIO_GLOBAL struct wef
                                                         struct weftio_dev_buf buffer, weftio_u64 offset,
                                                         weftio_u64 bytes, weftio_u32 *position)
 {
-    weftio_u32 index;
+    struct weftio_dev_send_range claim;
 
     if (!weftio_dev_is_rdma_recv(recv) || !weftio_dev_rdma_recv_fits(buffer, offset, bytes))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    if (!weftio_dev_send_reserve(&recv->queue.ring, 1, &index))
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&recv->queue.ring);
+    if (!weftio_dev_send_reserve(&recv->queue.ring, 1, &claim))
         return WEFTIO_DEV_FULL;
-    weftio_dev_rdma_write_piece(recv, index, 0, buffer, offset, bytes);
-    weftio_dev_send_fill(&recv->queue.ring, index, 1);
-    *position = index;
+    weftio_dev_rdma_write_piece(recv, claim.first, 0, buffer, offset, bytes);
+    weftio_dev_send_fill(ring, claim);
+    *position = claim.first;
     return WEFTIO_DEV_OK;
 }
 
