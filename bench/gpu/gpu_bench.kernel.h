@@ -19,6 +19,24 @@ WEFTIO_KERNEL void flag_echo(const WEFTIO_GLOBAL weftio_u32* ping, WEFTIO_GLOBAL
     }
 }
 
+/*
+ * As flag_echo, with 64 bytes behind each flag: read once the flag has been seen, and written before it is answered.
+ * What a hand-over of a frame costs at least.
+ */
+WEFTIO_KERNEL void line_echo(const WEFTIO_GLOBAL weftio_u32* ping, WEFTIO_GLOBAL weftio_u32* pong, weftio_u32 count)
+{
+    for (weftio_u32 turn = 1; turn <= count; ++turn) {
+        weftio_u32 words[16];
+        while (weftio_load_acquire_sys_u32(ping) != turn) {
+        }
+        for (weftio_u32 at = 0; at < 16; at += 4)
+            weftio_load_x4(ping + 16 + at, &words[at], &words[at + 1], &words[at + 2], &words[at + 3]);
+        for (weftio_u32 at = 0; at < 16; at += 4)
+            weftio_store_x4(pong + 16 + at, words[at], words[at + 1], words[at + 2], words[at + 3]);
+        weftio_store_release_sys_u32(pong, turn);
+    }
+}
+
 /* Sends one frame at a time through a loopback port and receives it: kernel, engine, kernel. */
 WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                                      WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
@@ -31,12 +49,11 @@ WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rx
 
         if (strong) {
             weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, turn), 64, WEFTIO_DEV_SEND_NONE);
-            weftio_dev_eth_txq_commit_strong(txq);
+            weftio_dev_send_queue_submit(&txq->queue);
         } else {
             weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, turn), 64, turn, WEFTIO_DEV_SEND_NONE);
-            weftio_dev_eth_txq_commit_weak(txq, 1);
+            weftio_dev_send_queue_submit_weak(&txq->queue, 1);
         }
-        weftio_dev_eth_txq_push(txq);
         weftio_dev_eth_rxq_receive_thread(rxq, 1, 0, &received, &first);
         times_ns[turn] = weftio_dev_clock_ns(rxq->clock) - begin_ns;
         weftio_dev_eth_rxq_release(rxq, first, received);
@@ -171,67 +188,103 @@ WEFTIO_KERNEL void answer_burst(WEFTIO_GLOBAL weftio_u8* packets, WEFTIO_GLOBAL 
         answer(packets + i * 64);
 }
 
-/* Sends the same frames repeatedly until it is stopped, in weak mode: each commit has `ahead` entries of each lane. */
-WEFTIO_KERNEL void post_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
-                             WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 ahead,
-                             WEFTIO_GLOBAL weftio_u64* posted)
-{
-    weftio_u32 position, mask, round = ahead * weftio_block_lanes();
-    weftio_u64 total = 0;
+/* How a block posts. */
+#define POST_WEAK 0u  /* one block owns the ring, and waits for room */
+#define POST_LANES 1u /* each lane claims for itself */
+#define POST_BLOCK 2u /* the block reserves once */
+#define POST_WARPS 3u /* each warp reserves, publishes and rings */
 
-    weftio_dev_eth_txq_get_info(txq, &position, &mask);
-    struct weftio_dev_buf frame = weftio_dev_buf_get(frames, weftio_lane());
-    weftio_block_barrier();
-    while (weftio_dev_eth_txq_wait_room_block(txq, round, 0) == WEFTIO_DEV_OK) {
-        for (weftio_u32 i = weftio_lane(); i < round; i += weftio_block_lanes())
-            weftio_dev_eth_txq_send_enqueue_weak(txq, frame, frame.bytes, position + i, WEFTIO_DEV_SEND_NONE);
-        weftio_block_barrier();
-        if (weftio_lane() == 0) {
-            weftio_dev_eth_txq_commit_weak(txq, round);
-            weftio_dev_eth_txq_push(txq);
-            total += round;
-            count_up(posted, total);
-        }
-        position += round;
-        weftio_block_barrier();
+/* The NIC of a ring in the memory of the device: completes what the record names, until it is stopped. */
+WEFTIO_FN void complete_until_stopped(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq)
+{
+    WEFTIO_GLOBAL weftio_u32* publication =
+        (WEFTIO_GLOBAL weftio_u32*)&txq->queue.ring.completion->publication; /* const for kernels that post */
+    weftio_u32 seen = 0;
+
+    for (weftio_u32 turn = 0; turn % 1024 || !weftio_dev_eth_txq_aborted(txq); ++turn) {
+        weftio_u32 ready = weftio_swap32(weftio_load_acquire_sys_u32(txq->queue.ring.dbrec));
+        if (ready == seen)
+            continue;
+        seen = ready;
+        weftio_store_release_sys_u32(publication, weftio_cqe_publication(ready - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0));
     }
 }
 
-/* As post_weak, in strong mode, from any number of blocks; each block has a count of its own. */
-WEFTIO_KERNEL void post_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
-                               WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 ahead,
-                               WEFTIO_GLOBAL weftio_u64* posted, WEFTIO_GLOBAL weftio_u32* scratch)
+/* One round of a block or warp: `ahead` entries of each lane. Returns whether it was the last one. */
+WEFTIO_FN weftio_u32 post_round(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, struct weftio_dev_buf frame,
+                                weftio_u32 how, weftio_u32 ahead, weftio_u32* position,
+                                WEFTIO_GLOBAL weftio_u32* scratch)
 {
-    struct weftio_dev_buf frame = weftio_dev_buf_get(frames, weftio_lane());
-    weftio_u64 total = 0;
-    weftio_u32 going = 1;
+    const enum weftio_dev_scope scope = how == POST_WARPS ? WEFTIO_DEV_SCOPE_WARP : WEFTIO_DEV_SCOPE_BLOCK;
+    const weftio_u32 lanes = how == POST_WARPS ? weftio_warp_lanes() : weftio_block_lanes(), round = ahead * lanes;
+    weftio_u32 stop = 0;
 
-    while (going) {
-        weftio_u32 mine = 0;
+    if (how == POST_LANES) {
         for (weftio_u32 i = 0; i < ahead; ++i)
-            mine += weftio_dev_eth_txq_send_enqueue_strong(txq, frame, 64, WEFTIO_DEV_SEND_NONE) == WEFTIO_DEV_OK;
-        total += weftio_block_sum_u32(mine, scratch + weftio_block());
-        weftio_u32 stop = 0;
-        if (weftio_lane() == 0) {
-            stop = weftio_dev_eth_txq_commit_strong(txq) != WEFTIO_DEV_OK;
-            weftio_dev_eth_txq_push(txq);
-            count_up(posted + weftio_block() * 8, total);
-        }
-        going = !weftio_block_sum_u32(stop, scratch + weftio_block());
+            while (weftio_dev_eth_txq_send_enqueue_strong(txq, frame, 64, WEFTIO_DEV_SEND_NONE) != WEFTIO_DEV_OK)
+                if (weftio_dev_eth_txq_aborted(txq))
+                    break;
+        weftio_block_barrier();
+        if (weftio_lane() == 0)
+            stop = weftio_dev_send_queue_submit(&txq->queue) != WEFTIO_DEV_OK;
+        return (weftio_u32)weftio_block_first_u64(stop, scratch);
     }
+    if ((how == POST_WEAK
+             ? weftio_dev_eth_txq_wait_room_block(txq, round, 0)
+             : weftio_dev_send_queue_reserve(&txq->queue, scope, round, 0, scratch, position)) != WEFTIO_DEV_OK)
+        return 1;
+    for (weftio_u32 i = weftio_dev_scope_lane(scope); i < round; i += lanes)
+        weftio_dev_eth_txq_send_enqueue_weak(txq, frame, 64, *position + i, WEFTIO_DEV_SEND_NONE);
+    if (how != POST_WEAK) {
+        weftio_dev_send_queue_submit_reserved(&txq->queue, scope, *position, round);
+        return 0;
+    }
+    weftio_block_barrier();
+    if (weftio_lane() == 0)
+        weftio_dev_send_queue_submit_weak(&txq->queue, round);
+    *position += round;
+    return 0;
+}
+
+/*
+ * Posts the same frames repeatedly until it is stopped; each publication has `ahead` entries of each lane.
+ *
+ * @param nic      1: the last block is the NIC
+ * @param counts   for each block a cache line, whose first word counts the entries it has posted
+ */
+WEFTIO_KERNEL void post_entries(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 how, weftio_u32 ahead,
+                                weftio_u32 nic, WEFTIO_GLOBAL weftio_u64* counts, WEFTIO_GLOBAL weftio_u32* scratch)
+{
+    const struct weftio_dev_buf frame = weftio_dev_buf_get(frames, weftio_lane());
+    const weftio_u32 mine = ahead * weftio_block_lanes();
+    weftio_u32 position, mask;
+
+    if (nic && weftio_block() + 1 == weftio_blocks()) {
+        if (weftio_lane() == 0)
+            complete_until_stopped(txq);
+        return;
+    }
+    weftio_dev_eth_txq_get_info(txq, &position, &mask);
+    weftio_block_barrier();
+    /* A count crosses the bus: not in every round. Warps of a block may be some rounds apart. */
+    for (weftio_u32 round = 1; !post_round(txq, frame, how, ahead, &position, scratch + weftio_block()); ++round)
+        if (weftio_lane() == 0 && round % 16 == 0)
+            count_up(counts + weftio_block() * 8, (weftio_u64)round * mine);
 }
 
 /* Plain stores of 64 bytes to the same memory, to compare posting with. */
 WEFTIO_KERNEL void store_lines(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, weftio_u32 ahead,
                                WEFTIO_GLOBAL weftio_u64* stored, WEFTIO_GLOBAL weftio_u32* scratch)
 {
+    const struct weftio_dev_send_parts ring = weftio_dev_send_parts_of(&txq->queue.ring);
     weftio_u32 round = ahead * weftio_block_lanes(), going = 1, position = 0;
     weftio_u64 total = 0;
 
     while (going) {
         for (weftio_u32 i = weftio_lane(); i < round; i += weftio_block_lanes())
             for (weftio_u32 segment = 0; segment < 4; ++segment)
-                weftio_dev_send_segment(&txq->queue.ring, position + i, segment, i, segment, position, 0);
+                weftio_dev_send_segment(ring, position + i, segment, i, segment, position, 0);
         position += round;
         total += round;
         if (weftio_lane() == 0)

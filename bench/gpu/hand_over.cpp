@@ -5,6 +5,7 @@
 #include "weftio/kernel.hpp"
 
 WEFTIO_DEFINE_KERNEL(flag_echo, "gpu_bench.kernel.h");
+WEFTIO_DEFINE_KERNEL(line_echo, "gpu_bench.kernel.h");
 WEFTIO_DEFINE_KERNEL(frame_round_trips, "gpu_bench.kernel.h");
 WEFTIO_DEFINE_KERNEL(receive_bursts, "gpu_bench.kernel.h");
 WEFTIO_DEFINE_KERNEL(answer_bursts, "gpu_bench.kernel.h");
@@ -37,6 +38,27 @@ double flag_round_trip_ns(const device& device)
     }
     kernel.wait_for(std::chrono::seconds(10));
     return quantile(times, 0.5);
+}
+
+/// The same with 64 bytes behind each flag; 0 if a byte was not there.
+double line_round_trip_ns(const device& device)
+{
+    auto words = device.allocate(4096, memory_kind::cpu_device);
+    auto* ping = static_cast<std::uint32_t*>(words.cpu_address());
+    auto* pong = ping + 64;
+    auto kernel = device.launch(line_echo_kernel, {}, ping, pong, turns);
+    std::vector<std::uint64_t> times;
+    bool right = true;
+    for (std::uint32_t turn = 1; turn <= turns; ++turn) {
+        auto begin = clock_type::now();
+        std::fill_n(ping + 16, 16, turn * 2654435761u);
+        weftio_store_release_sys_u32(ping, turn);
+        spin_until([&] { return weftio_load_acquire_sys_u32(pong) == turn; });
+        right = right && std::count(pong + 16, pong + 32, turn * 2654435761u) == 16;
+        times.push_back(static_cast<std::uint64_t>((clock_type::now() - begin).count()));
+    }
+    kernel.wait_for(std::chrono::seconds(10));
+    return right ? quantile(times, 0.5) : 0;
 }
 
 double frame_round_trip_ns(const device& device, bool strong)
@@ -104,6 +126,7 @@ std::vector<sample> hand_over(const device& device, const settings&)
 {
     burst_times reading = time_reading(device, frame_bytes);
     return {{"flag, host-kernel-host, p50", "ns", flag_round_trip_ns(device)},
+            {"flag with 64 B behind it, fenced, p50", "ns", line_round_trip_ns(device)},
             {"frame, kernel-engine-kernel, weak, p50", "ns", frame_round_trip_ns(device, false)},
             {"frame, kernel-engine-kernel, strong, p50", "ns", frame_round_trip_ns(device, true)},
             {"burst of 32 x 64 B, written by the host, p50", "ns", reading.written_ns},

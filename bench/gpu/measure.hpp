@@ -36,6 +36,8 @@ std::vector<sample> hand_over(const device& device, const settings& settings);
 std::vector<sample> receive_rates(const device& device, const settings& settings);
 /// Posting rates with a thread at the ring that only completes; and send rates with an engine.
 std::vector<sample> send_rates(const device& device, const settings& settings);
+/// Posting rates on a ring in the memory of the device, in each way and by grids of all sizes.
+std::vector<sample> posting_rates(const device& device, const settings& settings);
 /// Rates without kernel-owned queues: copy, launch, copy back, wait, a burst of 32 at a time. Empty if `device` is no
 /// GPU.
 std::vector<sample> without_queues(const device& device, const settings& settings);
@@ -45,8 +47,11 @@ struct part {
     std::vector<sample> (*measure)(const device&, const settings&);
 };
 /// All of gpu_bench, in the order of its table.
-constexpr std::array<part, 4> parts{
-    {{"hand-over", hand_over}, {"baseline", without_queues}, {"receive", receive_rates}, {"send", send_rates}}};
+constexpr std::array<part, 5> parts{{{"hand-over", hand_over},
+                                     {"baseline", without_queues},
+                                     {"receive", receive_rates},
+                                     {"send", send_rates},
+                                     {"posting", posting_rates}}};
 
 /// Packets of a burst, and bytes of a frame: the same with and without kernel-owned queues.
 constexpr std::uint32_t burst = 32, frame_bytes = 64;
