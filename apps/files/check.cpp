@@ -13,6 +13,7 @@
 #include <iterator>
 #include <optional>
 
+#include "devices/cuda/bar1.hpp"
 #include "settings.hpp"
 #include "storage/direct_route.hpp"
 #include "storage/requirements.hpp"
@@ -243,7 +244,7 @@ section driver_configuration(const facts& from)
 
 std::uint64_t bar1_of(const check_options& options, const storage::topology_node& gpu)
 {
-    return storage::bar1_bytes(fs::path(options.root) / "sys/bus/pci/devices" / gpu.address);
+    return devices::cuda::bar1_bytes(fs::path(options.root) / "sys/bus/pci/devices" / gpu.address);
 }
 
 section gpu_info(const facts& from, const check_options& options)

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <vector>
 
-#include "storage/direct_route.hpp"
+#include "devices/cuda/bar1.hpp"
 
 namespace weftio::cufile {
 
@@ -35,7 +35,7 @@ std::optional<std::uint64_t> bar1_bytes(const std::filesystem::path& devices, st
     if (index >= gpus.size())
         return std::nullopt;
     std::sort(gpus.begin(), gpus.end());
-    const std::uint64_t bytes = storage::bar1_bytes(gpus[index]);
+    const std::uint64_t bytes = devices::cuda::bar1_bytes(gpus[index]);
     return bytes != 0 ? std::optional(bytes) : std::nullopt;
 }
 

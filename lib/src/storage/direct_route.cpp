@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <fstream>
-
 namespace weftio::storage {
 
 direct_judgment judge_direct(const topology& in, const route& made, std::size_t gpu, std::uint64_t bytes,
@@ -27,19 +24,6 @@ direct_judgment judge_direct(const topology& in, const route& made, std::size_t 
             in.common(*made.device, gpu) == 0
                 ? fmt::format("{} and {} are below different root complexes", device, name)
                 : fmt::format("{} and {} are below different ports of one root complex", device, name)};
-}
-
-std::uint64_t bar1_bytes(const std::filesystem::path& device)
-{
-    // A line for each BAR: first and last address, flags. BAR1 is the largest, and not always the second: a BAR of 64
-    // bits takes two lines.
-    constexpr int bars = 6;
-    std::ifstream resource(device / "resource");
-    std::uint64_t first = 0, last = 0, flags = 0, largest = 0;
-    for (int bar = 0; bar < bars && resource >> std::hex >> first >> last >> flags; ++bar)
-        if (last > first)
-            largest = std::max(largest, last - first + 1);
-    return largest;
 }
 
 } // namespace weftio::storage

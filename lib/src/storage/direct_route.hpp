@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 
 #include "storage/routing.hpp"
@@ -20,9 +19,5 @@ struct direct_judgment {
 /// @param bar1  of the GPU; 0: unknown, and nothing is above it
 direct_judgment judge_direct(const topology& in, const route& made, std::size_t gpu, std::uint64_t bytes,
                              std::uint64_t bar1);
-
-/// Bytes of a GPU's memory that PCIe shows at once; 0: unknown.
-/// @param device  its folder in sys/bus/pci/devices
-std::uint64_t bar1_bytes(const std::filesystem::path& device);
 
 } // namespace weftio::storage

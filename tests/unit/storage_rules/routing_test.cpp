@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "devices/cuda/bar1.hpp"
 #include "recorded.hpp"
 #include "storage/direct_route.hpp"
 #include "storage/routing.hpp"
@@ -131,8 +132,8 @@ TEST(Bar1, IsTheLargestOfTheBars)
     machine.file("gpu/resource", "0x00000000f6000000 0x00000000f6ffffff 0x0000000000040200\n"
                                  "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
                                  "0x0000010000000000 0x00000100ffffffff 0x000000000014220c\n");
-    EXPECT_EQ(bar1_bytes(machine.root() / "gpu"), 4ull << 30);
-    EXPECT_EQ(bar1_bytes(machine.root() / "none"), 0u);
+    EXPECT_EQ(devices::cuda::bar1_bytes(machine.root() / "gpu"), 4ull << 30);
+    EXPECT_EQ(devices::cuda::bar1_bytes(machine.root() / "none"), 0u);
 }
 
 class GuideTable : public ::testing::TestWithParam<row> {
