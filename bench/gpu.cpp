@@ -64,7 +64,7 @@ int main(int argc, char** argv)
     add("--engines", settings.engines, "engine threads for rows with several; twice as many for the longest packets")
         ->check(CLI::Range(1, 32));
     app.add_option("--only", settings.only, "one part")
-        ->check(CLI::IsMember({"hand-over", "baseline", "receive", "send", "posting"}));
+        ->check(CLI::IsMember({"hand-over", "baseline", "receive", "send", "posting", "registrations"}));
     add_rounds(app, wanted);
     add_json(app, wanted);
     if (auto status = read_words(app, argc, argv))

@@ -42,16 +42,20 @@ std::vector<sample> posting_rates(const device& device, const settings& settings
 /// GPU.
 std::vector<sample> without_queues(const device& device, const settings& settings);
 
+/// Hits of a registration cache, and the buffer ID that each asks for. Empty if `device` is no GPU.
+std::vector<sample> registration_hits(const device& device, const settings& settings);
+
 struct part {
     std::string_view name;
     std::vector<sample> (*measure)(const device&, const settings&);
 };
 /// All of gpu_bench, in the order of its table.
-constexpr std::array<part, 5> parts{{{"hand-over", hand_over},
+constexpr std::array<part, 6> parts{{{"hand-over", hand_over},
                                      {"baseline", without_queues},
                                      {"receive", receive_rates},
                                      {"send", send_rates},
-                                     {"posting", posting_rates}}};
+                                     {"posting", posting_rates},
+                                     {"registrations", registration_hits}}};
 
 /// Packets of a burst, and bytes of a frame: the same with and without kernel-owned queues.
 constexpr std::uint32_t burst = 32, frame_bytes = 64;

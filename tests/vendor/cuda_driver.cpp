@@ -1,11 +1,20 @@
 // Stands in for NVIDIA's libcuda.so.1: two GPUs, whose memory is the host's, whose streams do at once what they are
-// told. Contexts are strict: what a call does not find current it refuses, as the driver does.
+// told, unless a test holds them. Contexts are strict: what a call does not find current it refuses, as the driver
+// does. Allocations lie side by side; what was freed cannot be accessed, and comes back at once when as much is
+// allocated, on any GPU.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -26,10 +35,17 @@ struct stream {
 struct range {
     std::size_t bytes;
     gpu* of; ///< nullptr: memory of the host that the driver has pinned
+    bool managed = false;
+    unsigned long long id = 0;
 };
 
 std::mutex mutex;
 std::map<std::uintptr_t, range> ranges; ///< by the first byte
+unsigned long long last_id = 0;
+std::atomic<unsigned long long> ids_asked{0};
+std::mutex copies_mutex;
+bool held = false;
+std::vector<std::function<void()>> waiting; ///< copies, while they are held
 thread_local std::vector<gpu*> contexts;
 
 gpu* current()
@@ -43,16 +59,81 @@ int status_of(const stream* of)
     return !current() ? invalid_context : of && of->of != current() ? invalid_handle : success;
 }
 
-int allocate(void** made, std::size_t bytes, gpu* of)
+constexpr std::size_t page = 4096;
+
+std::size_t whole_pages(std::size_t bytes)
 {
-    constexpr std::size_t alignment = 4096;
+    return (bytes + page - 1) / page * page;
+}
+
+/// The memory of all GPUs. @pre mutex is held
+class gpu_pages {
+ public:
+    void* take(std::size_t bytes)
+    {
+        join(bytes);
+        const auto back =
+            std::find_if(freed_.rbegin(), freed_.rend(), [&](const auto& at) { return at.second == bytes; });
+        std::byte* made = next_;
+        if (back != freed_.rend()) {
+            made = back->first;
+            freed_.erase(std::prev(back.base()));
+        } else if (next_ + bytes <= first_ + all) {
+            next_ += bytes;
+        } else {
+            return nullptr;
+        }
+        return mprotect(made, bytes, PROT_READ | PROT_WRITE) == 0 ? made : nullptr;
+    }
+    bool give_back(void* memory, std::size_t bytes)
+    {
+        auto* const at = static_cast<std::byte*>(memory);
+        if (at < first_ || at >= first_ + all)
+            return false;
+        madvise(at, bytes, MADV_DONTNEED);
+        mprotect(at, bytes, PROT_NONE);
+        freed_.emplace_back(at, bytes);
+        return true;
+    }
+
+ private:
+    /// If nothing freed has that length, but two neighbors together have.
+    void join(std::size_t bytes)
+    {
+        if (std::any_of(freed_.begin(), freed_.end(), [&](const auto& at) { return at.second == bytes; }))
+            return;
+        for (auto& one : freed_)
+            for (auto& other : freed_)
+                if (one.first + one.second == other.first && one.second + other.second == bytes) {
+                    one.second = bytes;
+                    std::swap(other, freed_.back());
+                    freed_.pop_back();
+                    return;
+                }
+    }
+
+    static constexpr std::size_t all = std::size_t{4} << 30;
+    std::byte* const first_ =
+        static_cast<std::byte*>(mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    std::byte* next_ = first_;
+    std::vector<std::pair<std::byte*, std::size_t>> freed_;
+};
+
+gpu_pages& of_gpus()
+{
+    static auto& only = *new gpu_pages;
+    return only;
+}
+
+int allocate(void** made, std::size_t bytes, gpu* of, bool managed = false)
+{
     if (!current())
         return invalid_context;
-    *made = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    const std::lock_guard lock(mutex);
+    *made = of ? of_gpus().take(whole_pages(bytes)) : std::aligned_alloc(page, whole_pages(bytes));
     if (!*made)
         return out_of_memory;
-    const std::lock_guard lock(mutex);
-    ranges[reinterpret_cast<std::uintptr_t>(*made)] = {bytes, of};
+    ranges[reinterpret_cast<std::uintptr_t>(*made)] = {bytes, of, managed, ++last_id};
     return success;
 }
 
@@ -61,10 +142,23 @@ int release(void* memory)
     if (!current())
         return invalid_context;
     const std::lock_guard lock(mutex);
-    if (ranges.erase(reinterpret_cast<std::uintptr_t>(memory)) == 0)
+    const auto found = ranges.find(reinterpret_cast<std::uintptr_t>(memory));
+    if (found == ranges.end())
         return invalid_value;
-    std::free(memory);
+    if (!of_gpus().give_back(memory, whole_pages(found->second.bytes)))
+        std::free(memory);
+    ranges.erase(found);
     return success;
+}
+
+/// At once, or when the test lets copies go on.
+void do_in_order(std::function<void()> work)
+{
+    const std::lock_guard lock(copies_mutex);
+    if (held)
+        waiting.push_back(std::move(work));
+    else
+        work();
 }
 
 template <class T>
@@ -80,6 +174,26 @@ extern "C" {
 
 using device_pointer = unsigned long long;
 
+/// For tests: streams do nothing from now on, or everything.
+void stand_in_hold(bool hold)
+{
+    const std::lock_guard lock(copies_mutex);
+    held = hold;
+    if (!held)
+        for (const auto& each : std::exchange(waiting, {}))
+            each();
+}
+/// For tests: copies that are held.
+std::size_t stand_in_held()
+{
+    const std::lock_guard lock(copies_mutex);
+    return waiting.size();
+}
+/// For tests: how often a buffer ID was asked for.
+unsigned long long stand_in_ids_asked()
+{
+    return ids_asked.load();
+}
 int cuInit(unsigned)
 {
     return success;
@@ -122,6 +236,18 @@ int cuDevicePrimaryCtxRelease_v2(int)
 {
     return success;
 }
+int cuDevicePrimaryCtxReset_v2(int device)
+{
+    const std::lock_guard lock(mutex);
+    for (auto at = ranges.begin(); at != ranges.end();)
+        if (at->second.of == &gpus[device]) {
+            of_gpus().give_back(reinterpret_cast<void*>(at->first), whole_pages(at->second.bytes));
+            at = ranges.erase(at);
+        } else {
+            ++at;
+        }
+    return success;
+}
 int cuCtxGetCurrent(gpu** context)
 {
     *context = current();
@@ -155,6 +281,13 @@ int cuMemAlloc_v2(device_pointer* made, std::size_t bytes)
     *made = reinterpret_cast<device_pointer>(memory);
     return status;
 }
+int cuMemAllocManaged(device_pointer* made, std::size_t bytes, unsigned)
+{
+    void* memory = nullptr;
+    const int status = allocate(&memory, bytes, current(), true);
+    *made = reinterpret_cast<device_pointer>(memory);
+    return status;
+}
 int cuMemFree_v2(device_pointer memory)
 {
     return release(reinterpret_cast<void*>(memory));
@@ -182,7 +315,7 @@ int cuMemsetD32Async(device_pointer to, unsigned value, std::size_t words, strea
 int cuMemcpyAsync(device_pointer to, device_pointer from, std::size_t bytes, stream* in)
 {
     if (status_of(in) == success)
-        std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+        do_in_order([=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
     return status_of(in);
 }
 int cuMemcpyHtoD_v2(device_pointer to, const void* from, std::size_t bytes)
@@ -208,7 +341,7 @@ int cuMemcpy2DAsync_v2(const void*, stream*)
 int cuStreamWriteValue32_v2(stream* in, device_pointer to, std::uint32_t value, unsigned)
 {
     if (status_of(in) == success)
-        __atomic_store_n(reinterpret_cast<std::uint32_t*>(to), value, __ATOMIC_RELEASE);
+        do_in_order([=] { __atomic_store_n(reinterpret_cast<std::uint32_t*>(to), value, __ATOMIC_RELEASE); });
     return status_of(in);
 }
 int cuMemGetHandleForAddressRange(void*, device_pointer, std::size_t, int, unsigned long long)
@@ -226,7 +359,8 @@ int cuPointerGetAttribute(void* to, int attribute, device_pointer address)
         case 2: return put(to, found.of ? 2U : 1U); // type of memory: of a device, of the host
         case 3:
         case 4: return put(to, address); // as device and host see it
-        case 8: return put(to, 0U);      // whether it is managed
+        case 7: return ++ids_asked, put(to, found.id);
+        case 8: return put(to, found.managed ? 1U : 0U);
         case 9: return put(to, found.of ? found.of->number : 0);
         case 11: return put(to, static_cast<device_pointer>(first));
         case 12: return put(to, found.bytes);
@@ -284,6 +418,8 @@ int cuStreamQuery(stream* in)
 }
 int cuStreamSynchronize(stream* in)
 {
+    while (stand_in_held() != 0)
+        std::this_thread::yield();
     return status_of(in);
 }
 int cuGetErrorName(int, const char** name)

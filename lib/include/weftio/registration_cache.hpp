@@ -14,6 +14,7 @@ namespace weftio {
 
 namespace registrations {
 class cache;
+class gpu_caches;
 struct node;
 } // namespace registrations
 
@@ -31,13 +32,13 @@ enum class registration_staleness : std::uint8_t {
 };
 
 struct registration_cache_options {
-    /// Bytes of pages that may be registered at a time, at least a page. Pages of several registrations count once for
-    /// each. This is book-kept: software NICs do not pin pages.
+    /// Bytes of pages of the host that may be registered at a time, at least a page. Pages of several registrations
+    /// count once for each. This is book-kept: software NICs do not pin pages.
     std::size_t budget_bytes = std::size_t{1} << 30;
     protection_domain domain{}; ///< of all keys; queues of this domain may use them
     registration_staleness staleness = registration_staleness::close_first;
     /// Called for each remote key that is withdrawn while handles have it, once NICs refuse it: by revoke(), or when
-    /// the memory is gone. On the thread that calls revoke() or get(), or on one of the cache; without its lock. It may
+    /// the memory is gone. For memory of a GPU also for local keys. On the thread that calls revoke() or get(), or on one of the cache; without its lock. It may
     /// use the cache, but not end it.
     std::function<void(std::uint32_t rkey)> on_revoked{};
 };
@@ -49,8 +50,8 @@ struct registration_cache_counters {
     std::uint64_t remote_keys = 0;   ///< remote keys made
     std::uint64_t evictions = 0;     ///< registrations given back for the budget
     std::uint64_t invalidations = 0; ///< registrations of pages dropped by invalidate(), revoke() or a change of memory
-    std::uint64_t revocations = 0;   ///< remote keys withdrawn while handles had them
-    std::uint64_t bytes = 0;         ///< now: bytes of registered pages
+    std::uint64_t revocations = 0;   ///< keys withdrawn while handles had them
+    std::uint64_t bytes = 0;         ///< now: bytes of registered pages and allocations, as they are book-kept
     std::uint64_t registrations = 0; ///< now: registrations of pages, and remote keys
 };
 
@@ -109,7 +110,7 @@ class registration {
     registrations::node* node_ = nullptr; ///< in the cache, which keeps it as long as it is held
 };
 
-/// Keeps memory of the host registered with ports and engines, so that registering the same bytes again costs nothing.
+/// Keeps memory of the host and of GPUs registered with ports and engines, so that registering the same bytes again costs nothing.
 ///
 /// get() registers whole pages, and gives them back lazily: when the budget is reached, the least recently used ones
 /// that nobody holds. Registrations that touch or overlap become one if all of their pages allow it. Remote keys are
@@ -119,8 +120,14 @@ class registration {
 /// of (registration_staleness::close_first). Else a later get() of other memory at the same address returns the old
 /// registration, which on a NIC that pins pages names the old memory.
 ///
-/// - Ownership: move-only; keeps its ports and engines alive. The destructor gives back what nobody holds; handles give
-///   back the rest.
+/// Memory of GPUs (add_memory_of()) is registered by whole allocations, and needs no such promise for get(): unless the
+/// allocation was made by that device object, each get() asks the driver for its buffer ID, which no other allocation
+/// ever has. If the memory was freed, or other memory is there, also on another GPU, everything made from it ends as
+/// revoke() ends it. Nothing tells that memory was freed before the next get() of it: call revoke() before cudaFree()
+/// while peers or queues may use its keys.
+///
+/// - Ownership: move-only; keeps its ports, engines and GPUs alive. The destructor gives back what nobody holds, and
+///   waits for copy engines that use it, at most one second per GPU; handles give back the rest.
 /// - Threads: any, also at once, except for constructors, moves, register_with() and the destructor. A get() that
 ///   registers nothing takes no lock. One that registers takes the lock of the cache, and does not stop engines, unless
 ///   it evicts.
@@ -143,6 +150,16 @@ class registration_cache {
     void register_with(const dma_engine& engine);
     void register_with(const file_engine& engine);
 
+    /// Lets get() take memory of this GPU ("cuda:N"): of cudaMalloc() and device::allocate(), and mappings of
+    /// cuMemMap(), each as a whole. A copy engine of the GPU moves the bytes, so ports send from it, and DMA and file
+    /// engines read and write it; queue pairs refuse it. Call it before the first get().
+    /// @param budget_bytes  may be registered at a time: each allocation counts as the blocks of 64 KiB that it
+    ///                      touches. 0: three quarters of what NVML reports as free of the GPU's BAR1 now; without NVML
+    ///                      half of BAR1. This is book-kept: nothing here makes the driver pin memory or use BAR1.
+    /// @throws weftio::error errc::invalid_argument the device is no GPU of CUDA, was added before, or the budget is
+    ///         below 64 KiB
+    void add_memory_of(const device& gpu, std::size_t budget_bytes = 0);
+
     /// Returns keys of `bytes` bytes at `address`. Registers the pages unless they are registered, and makes a remote
     /// key if `rights` include more than access::local_write, unless another handle has that key. Blocks for other
     /// threads that register, and, if it evicts, as the destructor of memory_region.
@@ -150,7 +167,9 @@ class registration_cache {
     ///         include remote_write or remote_atomic without local_write; errc::not_reachable the process cannot read
     ///         all of the bytes, or `rights` have local_write and not all can be written; errc::out_of_memory the pages
     ///         are more than the budget, or so with those that handles hold, or all keys are in use;
-    ///         errc::not_supported, errc::in_use userfaultfd cannot watch the pages; errc::closed the process exits. On
+    ///         errc::not_supported, errc::in_use userfaultfd cannot watch the pages; errc::closed the process exits. Of
+    ///         GPUs: errc::invalid_argument the bytes exceed the allocation; errc::not_supported it is managed memory;
+    ///         errc::not_reachable it is memory of a GPU that was not added; errc::device_error the driver fails. On
     ///         error nothing is registered; registrations may have been evicted.
     [[nodiscard]] registration get(const void* address, std::size_t bytes, access rights = access::local_write);
     /// Drops registrations and remote keys of pages of these bytes: no later get() returns them. Those that nobody
@@ -161,14 +180,24 @@ class registration_cache {
     /// keys and access no byte by them; requests of peers that are under way fail with a remote access error. Blocks
     /// for up to one iteration of each engine. Local keys stay valid until their last handle. Keys to which memory
     /// windows are bound stay, and the log tells so: free the windows first.
+    ///
+    /// Of a GPU, local keys of these allocations are withdrawn, too: entries that name them fail. It does not wait for
+    /// copies that copy engines have begun, so it may be called where GPU memory is freed: drained() tells them.
     /// @return how many keys it has withdrawn
     std::size_t revoke(const void* address, std::size_t bytes);
+    /// Whether copy engines have ended all copies to and from these bytes of a GPU that they had begun by keys that do
+    /// not exist any more. True for memory of the host, for which the end of a key waits. Never blocks.
+    bool drained(const void* address, std::size_t bytes) const noexcept;
     /// Never blocks. Values are exact once the calls have returned.
     registration_cache_counters counters() const noexcept;
 
  private:
     friend detail::internals;
-    registrations::cache* cache_; ///< handles may keep it longer
+    template <class Nic>
+    void register_with_any(const Nic& nic);
+
+    registrations::cache* cache_;                     ///< of the host's memory; handles may keep it longer
+    std::unique_ptr<registrations::gpu_caches> gpus_; ///< nullptr: none was added
 };
 
 } // namespace weftio

@@ -17,6 +17,7 @@ struct weftio_dev_clock;
 namespace weftio::devices {
 
 struct launch_request;
+class unfinished_copies;
 
 /// A launched kernel. The destructor does not wait, since running_kernel has waited before. A kernel that still runs
 /// then is left behind: the back end must keep alive, and never free, whatever the kernel may use.
@@ -52,9 +53,9 @@ class copy_queue {
     virtual void fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept = 0;
     /// Ends batch `number`, which holds all copies started since the last mark; numbers count up from 1.
     virtual void mark(std::uint32_t number) noexcept = 0;
-    /// The last batch whose copies are visible to kernels; 0 if none is.
+    /// The last batch whose copies are visible to kernels; 0 if none is. Any thread.
     virtual std::uint32_t completed() const noexcept = 0;
-    /// Whether the device has failed: incomplete copies never complete.
+    /// Whether the device has failed: incomplete copies never complete. Any thread.
     virtual bool failed() const noexcept = 0;
 };
 
@@ -131,6 +132,8 @@ struct memory_block {
     std::size_t bytes = 0;
     memory_kind kind = memory_kind::cpu_device;
     bool adopted = false;
+    /// Set: who withdraws a key of the memory does not wait for copy engines, but adds here what they have begun.
+    std::shared_ptr<unfinished_copies> unfinished{};
 };
 
 std::shared_ptr<device_backend> open_cpu();

@@ -1,11 +1,10 @@
 #include "registrations/cache.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <bit>
+#include <chrono>
 #include <limits>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,15 +20,19 @@ void node::end_last() noexcept
 }
 
 cache::cache(const registration_cache_options& options)
-    : options_(options), page_bytes_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))),
-      map_(static_cast<unsigned>(std::countr_zero(page_bytes_)))
+    : cache(options, std::make_unique<const host_memory>(options.budget_bytes))
+{}
+
+cache::cache(const registration_cache_options& options, std::unique_ptr<const memory_source> source)
+    : options_(options), source_(std::move(source)), map_(source_->shift())
 {
-    if (options.budget_bytes < page_bytes_)
+    if (const std::size_t least = source_->grain(); source_->budget_bytes() < least)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: registration_cache: budget_bytes is {}, but a registration has at least one "
-                                "page of {} bytes; set {} at least",
-                                options.budget_bytes, page_bytes_, page_bytes_));
-    if (options.staleness == registration_staleness::userfault)
+                    fmt::format("weftio: registration_cache: {} is {}, but a registration has at least one {} of {} "
+                                "bytes; set {} at least",
+                                source_->setting(), source_->budget_bytes(), source_->is_gpu() ? "block" : "page",
+                                least, least));
+    if (options.staleness == registration_staleness::userfault && !source_->is_gpu())
         monitor_ = std::make_unique<userfault>([this] { handle_changes(); });
     row_.emplace(core::telemetry_kind::registration_cache, [this](rte_tel_data* dict) { fill_row(dict); });
 }
@@ -42,6 +45,12 @@ void cache::register_with(registrar nic)
                                               "already; call it before the first get()",
                                               live_.load(std::memory_order_relaxed)));
     nics_.push_back(std::move(nic));
+}
+
+std::vector<registrar> cache::nics()
+{
+    const std::scoped_lock lock(mutex_);
+    return nics_;
 }
 
 bool cache::covers(const node& pages, const range& bytes, access rights) noexcept
@@ -62,23 +71,22 @@ node* cache::find(const range& bytes, access rights) const noexcept
     return nullptr;
 }
 
-range cache::pages_of(const range& bytes) const noexcept
-{
-    return {bytes.begin & ~(page_bytes_ - 1), (bytes.end + page_bytes_ - 1) & ~(page_bytes_ - 1)};
-}
-
 node& cache::miss(const range& bytes, access rights)
 {
     const core::undertaking undertaking;
     if (core::process_exits())
         throw error(errc::closed, "weftio: registration_cache: nothing can be registered while the process exits");
+    const unit own = source_->unit_of(bytes);
     ended out(*this);
+    revoked stale(*this);
     const std::scoped_lock lock(mutex_);
     prepare();
-    return needs_remote_key(rights) ? hold_remote_key(bytes, rights, out) : hold_pages(bytes, rights, out);
+    if (own.buffer != 0)
+        drop_all({.bytes = own.bytes, .buffer = own.buffer, .others = true}, out, stale);
+    return needs_remote_key(rights) ? hold_remote_key(bytes, own, rights, out) : hold_pages(bytes, own, rights, out);
 }
 
-node& cache::hold_pages(const range& bytes, access rights, ended& out)
+node& cache::hold_pages(const range& bytes, const unit& own, access rights, ended& out)
 {
     const auto behind = first_behind(bytes.begin);
     if (behind != found_.begin())
@@ -87,21 +95,21 @@ node& cache::hold_pages(const range& bytes, access rights, ended& out)
             hits_.add();
             return there;
         }
-    node& made = make_pages(pages_of(bytes), rights, out);
+    node& made = make_pages(own, rights, out);
     misses_.fetch_add(1, std::memory_order_relaxed);
     return made;
 }
 
-node& cache::hold_remote_key(const range& bytes, access rights, ended& out)
+node& cache::hold_remote_key(const range& bytes, const unit& own, access rights, ended& out)
 {
     if (node* const there = remote_.find(bytes, rights)) {
         there->hold();
         hits_.add();
         return *there;
     }
-    memory_region region = make_region(bytes, rights); // first, because it throws if there are no such rights
-    node& pages = hold_pages(bytes, rights, out);
-    node& made = make_node(bytes, rights, std::move(region));
+    registered key = make_region(bytes, rights); // first, because it throws if there are no such rights
+    node& pages = hold_pages(bytes, own, rights, out);
+    node& made = make_node(bytes, rights, std::move(key));
     made.pages = &pages;
     made.lkey = pages.lkey;
     made.rkey = made.region->lkey();
@@ -119,34 +127,37 @@ node& cache::hold_remote_key(const range& bytes, access rights, ended& out)
 }
 
 /// With its neighbors, if all of their pages can be registered as one and have room; else alone.
-node& cache::make_pages(const range& own, access rights, ended& out)
+node& cache::make_pages(const unit& own, access rights, ended& out)
 {
     node* made = nullptr;
-    const neighborhood alone{own, rights & access::local_write};
-    const neighborhood merged = with_neighbors(own, alone.rights);
-    if (merged.pages != own || merged.rights != alone.rights)
+    const neighborhood alone{own.bytes, source_->is_gpu() ? access::local_write : rights & access::local_write,
+                             own.buffer, own.frees};
+    const neighborhood merged = source_->is_gpu() ? alone : with_neighbors(own.bytes, alone.rights);
+    if (merged.pages != alone.pages || merged.rights != alone.rights)
         try {
             if (try_pages(merged, out, made))
                 return *made;
         } catch (const error&) { // a neighbor is gone, or has not these rights
         }
     if (!try_pages(alone, out, made))
-        refuse(own);
+        refuse(own.bytes);
     return *made;
 }
 
 /// Returns false if there is no room.
 bool cache::try_pages(const neighborhood& what, ended& out, node*& made)
 {
-    if (what.pages.bytes() > options_.budget_bytes)
+    if (source_->booked(what.pages) > source_->budget_bytes())
         return false;
     if (monitor_)
         watch(what.pages); // first: from now on nothing that happens to them is missed
-    memory_region region = make_region(what.pages, what.rights);
-    drop_pages(what.pages, out);
-    if (!make_room(what.pages.bytes(), out))
+    registered pages = make_region(what.pages, what.rights);
+    drop_pages({what.pages}, out);
+    if (!make_room(source_->booked(what.pages), out))
         return false;
-    made = &make_node(what.pages, what.rights, std::move(region));
+    made = &make_node(what.pages, what.rights, std::move(pages));
+    made->buffer = what.buffer;
+    made->frees.store(what.frees, std::memory_order_relaxed);
     made->lkey = made->region->lkey();
     try {
         insert(*made);
@@ -161,8 +172,7 @@ void cache::watch(const range& pages)
 try {
     monitor_->watch(pages);
 } catch (const error&) {
-    (void)host_.adopt(reinterpret_cast<void*>(pages.begin),
-                      pages.bytes()); // throws what is amiss if they are not mapped
+    (void)source_->adopt(pages, nullptr); // throws what is amiss if they are not mapped
     throw;
 }
 
@@ -190,7 +200,7 @@ bool cache::make_room(std::size_t bytes, ended& out) noexcept
 {
     // Each may be looked at twice: it was used since it was queued, and then it is queued anew.
     for (std::size_t looks = 2 * eviction_.size();
-         bytes_.load(std::memory_order_relaxed) + bytes > options_.budget_bytes; --looks) {
+         bytes_.load(std::memory_order_relaxed) + bytes > source_->budget_bytes(); --looks) {
         if (looks == 0 || eviction_.empty()) // the rest is of dropped pages that handles hold
             return false;
         node& oldest = *eviction_.begin()->second;
@@ -222,18 +232,19 @@ void cache::free(node& claimed, ended& out) noexcept
         take_from_search(claimed);
         keys_.erase({claimed.bytes.begin, &claimed});
     } else {
-        bytes_.fetch_sub(claimed.bytes.bytes(), std::memory_order_relaxed);
+        bytes_.fetch_sub(source_->booked(claimed.bytes), std::memory_order_relaxed);
     }
     out.add(claimed);
 }
 
-memory_region cache::make_region(const range& bytes, access rights) const
+cache::registered cache::make_region(const range& bytes, access rights) const
 {
-    const memory adopted = host_.adopt(reinterpret_cast<void*>(bytes.begin), bytes.bytes());
-    memory_region region(adopted, {.rights = rights, .domain = options_.domain});
+    auto drains = source_->is_gpu() ? std::make_shared<draining>(bytes) : nullptr;
+    registered made{memory_region(source_->adopt(bytes, drains), {.rights = rights, .domain = options_.domain}),
+                    std::move(drains)};
     for (const registrar& nic : nics_)
-        nic(region);
-    return region;
+        nic(made.region);
+    return made;
 }
 
 /// Allocates what one miss() needs, but for the elements of found_, eviction_ and keys_.
@@ -252,7 +263,7 @@ void cache::recycled(node& free) noexcept
 }
 
 /// The node has one holder, and still its flags: nobody else can hold it. @pre prepare()
-node& cache::make_node(const range& bytes, access rights, memory_region&& region) noexcept
+node& cache::make_node(const range& bytes, access rights, registered&& from) noexcept
 {
     node& made = *std::exchange(free_, free_->after);
     made.owner = this;
@@ -261,7 +272,9 @@ node& cache::make_node(const range& bytes, access rights, memory_region&& region
     made.rkey = 0;
     made.pages = nullptr;
     made.withdrawn = false;
-    made.region.emplace(std::move(region));
+    made.buffer = 0;
+    made.region.emplace(std::move(from.region));
+    made.drains = std::move(from.drains);
     made.used.store(core::utc_clock::ticks(), std::memory_order_relaxed);
     made.word.fetch_add(1, std::memory_order_relaxed);
     live_.fetch_add(1, std::memory_order_relaxed);
@@ -286,7 +299,7 @@ void cache::insert(node& pages)
         eviction_.erase(queued);
         throw;
     }
-    bytes_.fetch_add(pages.bytes.bytes(), std::memory_order_relaxed);
+    bytes_.fetch_add(source_->booked(pages.bytes), std::memory_order_relaxed);
     pages.word.fetch_sub(node::ends | node::gone | node::freed, std::memory_order_release);
     map_.set(pages.bytes, pages);
 }
@@ -294,15 +307,15 @@ void cache::insert(node& pages)
 void cache::refuse(const range& own) const
 {
     const std::uint64_t held = bytes_.load(std::memory_order_relaxed);
-    if (own.bytes() > options_.budget_bytes)
-        throw error(errc::out_of_memory,
-                    fmt::format("weftio: registration_cache: the pages at {:#x} have {} bytes, more than the budget of "
-                                "{}; raise registration_cache_options::budget_bytes",
-                                own.begin, own.bytes(), options_.budget_bytes));
+    const std::size_t bytes = source_->booked(own), budget = source_->budget_bytes();
+    if (bytes > budget)
+        throw error(errc::out_of_memory, fmt::format("weftio: registration_cache: the {} at {:#x} have {} bytes, more "
+                                                     "than the budget of {}; raise {}",
+                                                     source_->units(), own.begin, bytes, budget, source_->setting()));
     throw error(errc::out_of_memory,
-                fmt::format("weftio: registration_cache: no room for {} bytes of pages at {:#x}: handles hold {} bytes "
-                            "of the budget of {}; destroy handles, or raise registration_cache_options::budget_bytes",
-                            own.bytes(), own.begin, held, options_.budget_bytes));
+                fmt::format("weftio: registration_cache: no room for {} bytes of {} at {:#x}: handles hold {} bytes of "
+                            "the budget of {}; destroy handles, or raise {}",
+                            bytes, source_->units(), own.begin, held, budget, source_->setting()));
 }
 
 void cache::end_last(node& held) noexcept
@@ -324,15 +337,22 @@ void cache::close() noexcept
         return;
     if (monitor_)
         monitor_->stop(); // its threads use the cache
+    constexpr range everything{0, std::numeric_limits<std::uintptr_t>::max()};
     bool empty = false;
     {
         ended out(*this);
         const std::scoped_lock lock(mutex_);
-        drop_pages({0, std::numeric_limits<std::uintptr_t>::max()}, out);
+        drop_pages({everything}, out);
+    }
+    for (const auto begin = std::chrono::steady_clock::now();
+         !drained(everything) && std::chrono::steady_clock::now() - begin < std::chrono::seconds(1);)
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    {
+        const std::scoped_lock lock(mutex_);
         closed_ = true;
         empty = live_.load(std::memory_order_relaxed) == 0;
     }
-    if (empty) // else the last node ends the cache, maybe in `out`
+    if (empty) // else the last node ends the cache
         end();
 }
 
@@ -353,6 +373,8 @@ cache::ended::~ended()
         node& each = *std::exchange(first_, first_->after);
         node* const pages = each.pages;
         each.region.reset();
+        if (auto drains = std::move(each.drains))
+            of_.drains_.add(std::move(drains));
         of_.recycle(each);
         if (pages)
             pages->give_back();
@@ -395,10 +417,13 @@ void cache::fill_row(rte_tel_data* dict) const
     core::put(dict, "invalidations", now.invalidations);
     core::put(dict, "revocations", now.revocations);
     core::put(dict, "bytes", now.bytes);
-    core::put(dict, "budget_bytes", options_.budget_bytes);
+    core::put(dict, "budget_bytes", source_->budget_bytes());
     core::put(dict, "registrations", now.registrations);
+    rte_tel_data_add_dict_string(dict, "memory", source_->name().c_str());
     rte_tel_data_add_dict_string(dict, "staleness",
-                                 options_.staleness == registration_staleness::userfault ? "userfault" : "close_first");
+                                 source_->is_gpu() ? "buffer_id"
+                                 : monitor_        ? "userfault"
+                                                   : "close_first");
 }
 
 } // namespace weftio::registrations

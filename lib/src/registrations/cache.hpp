@@ -16,7 +16,9 @@
 
 #include "core/process.hpp"
 #include "core/telemetry.hpp"
+#include "registrations/drains.hpp"
 #include "registrations/hit_counter.hpp"
+#include "registrations/memory_source.hpp"
 #include "registrations/node.hpp"
 #include "registrations/page_map.hpp"
 #include "registrations/remote_keys.hpp"
@@ -35,24 +37,42 @@ using registrar = std::function<void(memory_region&)>;
 /// exit() in a callback, or in a signal handler of a thread that has the lock, then leaves the cache alone.
 class cache {
  public:
+    /// Of memory of the host.
     explicit cache(const registration_cache_options& options);
+    cache(const registration_cache_options& options, std::unique_ptr<const memory_source> source);
     cache(const cache&) = delete;
     cache& operator=(const cache&) = delete;
 
     void register_with(registrar nic);
+    /// Ports and engines, for another cache.
+    std::vector<registrar> nics();
+    const registration_cache_options& options() const noexcept { return options_; }
     /// Returns a node that the caller holds.
     node& get(const range& bytes, access rights)
     {
-        if (monitor_ && !monitor_->is_quiet())
-            handle_changes();
-        if (node* const found = find(bytes, rights)) [[likely]] {
-            hits_.add();
+        if (node* const found = hit(bytes, rights)) [[likely]]
             return *found;
-        }
         return miss(bytes, rights);
     }
+    /// The same if it is registered; else nullptr.
+    node* hit(const range& bytes, access rights)
+    {
+        if (monitor_ && !monitor_->is_quiet())
+            handle_changes();
+        node* const found = find(bytes, rights);
+        if (found) [[likely]]
+            hits_.add();
+        return found;
+    }
+    /// The same, not counted, and without a look whether it is stale.
+    node* find(const range& bytes, access rights) const noexcept;
+    node& miss(const range& bytes, access rights);
+    void count_hit() noexcept { hits_.add(); }
     void invalidate(const range& bytes);
-    std::size_t revoke(const range& bytes);
+    /// @param buffer  of GPUs: only what was made from that allocation; 0: all
+    std::size_t revoke(const range& bytes, std::uint64_t buffer = 0);
+    /// See registration_cache::drained().
+    bool drained(const range& bytes) noexcept { return drains_.drained(bytes); }
     registration_cache_counters counters() const noexcept;
     /// Ends the cache, but for what is held. The caller must not use it afterwards.
     void close() noexcept;
@@ -97,12 +117,25 @@ class cache {
     struct neighborhood {
         range pages;
         access rights;
+        std::uint64_t buffer = 0, frees = node::allocated_by_others;
+    };
+    struct registered {
+        memory_region region;
+        std::shared_ptr<draining> drains;
+    };
+    /// What is dropped, and whose keys are withdrawn while handles have them.
+    struct dropping {
+        range bytes;
+        std::uint64_t buffer = 0; ///< of GPUs: of this allocation only; 0: of all
+        bool others = false;      ///< of all but this one
+
+        bool takes(const node& pages) const noexcept
+        {
+            return pages.bytes.overlaps(bytes) && (buffer == 0 || (pages.buffer == buffer) != others);
+        }
     };
 
-    node* find(const range& bytes, access rights) const noexcept;
-    node& miss(const range& bytes, access rights);
     static bool covers(const node& pages, const range& bytes, access rights) noexcept;
-    range pages_of(const range& bytes) const noexcept;
     void recycle(node& freed) noexcept;
     void end() noexcept;
     void handle_changes() noexcept;
@@ -110,32 +143,32 @@ class cache {
     void fill_row(rte_tel_data* dict) const;
 
     // Under the lock:
-    node& hold_pages(const range& bytes, access rights, ended& out);
-    node& hold_remote_key(const range& bytes, access rights, ended& out);
-    node& make_pages(const range& own, access rights, ended& out);
+    node& hold_pages(const range& bytes, const unit& own, access rights, ended& out);
+    node& hold_remote_key(const range& bytes, const unit& own, access rights, ended& out);
+    node& make_pages(const unit& own, access rights, ended& out);
     bool try_pages(const neighborhood& what, ended& out, node*& made);
     neighborhood with_neighbors(const range& own, access rights) const noexcept;
     std::map<std::uintptr_t, node*>::const_iterator first_behind(std::uintptr_t address) const noexcept;
-    unsigned drop_pages(const range& pages, ended& out) noexcept;
-    void drop_remote_keys(const range& bytes, ended& out, revoked* held) noexcept;
+    unsigned drop_pages(const dropping& what, ended& out, revoked* held = nullptr) noexcept;
+    void drop_remote_keys(const dropping& what, ended& out, revoked* held) noexcept;
+    void drop_all(const dropping& what, ended& out, revoked& held) noexcept;
     void take_from_search(node& found) noexcept;
     void watch(const range& pages);
     void unwatch(const range& pages) noexcept;
     bool make_room(std::size_t bytes, ended& out) noexcept;
     void requeue(node& pages, std::uint64_t used) noexcept;
     void free(node& claimed, ended& out) noexcept;
-    memory_region make_region(const range& bytes, access rights) const;
+    registered make_region(const range& bytes, access rights) const;
     void prepare();
     void recycled(node& free) noexcept;
-    node& make_node(const range& bytes, access rights, memory_region&& region) noexcept;
+    node& make_node(const range& bytes, access rights, registered&& made) noexcept;
     void abandon(node& made, ended& out) noexcept;
     void insert(node& pages);
     [[noreturn]] void refuse(const range& own) const;
 
     const core::maker maker_{};
     const registration_cache_options options_;
-    const std::size_t page_bytes_;
-    const device host_ = device::open("cpu");
+    const std::unique_ptr<const memory_source> source_;
     page_map map_;
     remote_keys remote_;
 
@@ -153,6 +186,7 @@ class cache {
     hit_counter hits_;
     std::atomic<std::uint64_t> misses_{0}, made_remote_{0}, evictions_{0}, invalidations_{0}, bytes_{0}, live_{0};
     std::atomic<std::uint64_t> revocations_{0};
+    drains drains_;
     std::unique_ptr<userfault> monitor_;     ///< nullptr: close_first
     std::optional<core::telemetry_row> row_; ///< last member, destroyed first: it reads the others
 };

@@ -13,29 +13,36 @@
 namespace weftio::registrations {
 
 /// Those that nobody holds end now, the others with their last holder. Returns how many there were.
-unsigned cache::drop_pages(const range& pages, ended& out) noexcept
+/// @param held  where those go that somebody holds and whose keys are withdrawn; nullptr: they stay valid
+unsigned cache::drop_pages(const dropping& what, ended& out, revoked* held) noexcept
 {
     unsigned dropped = 0;
-    auto at = first_behind(pages.begin);
-    if (at != found_.begin() && std::prev(at)->second->bytes.overlaps(pages))
+    auto at = first_behind(what.bytes.begin);
+    if (at != found_.begin() && std::prev(at)->second->bytes.overlaps(what.bytes))
         --at;
-    for (; at != found_.end() && at->second->bytes.overlaps(pages); ++dropped) {
+    while (at != found_.end() && at->second->bytes.overlaps(what.bytes)) {
         node& found = *at++->second;
+        if (!what.takes(found))
+            continue;
+        ++dropped;
         take_from_search(found);
         found.word.fetch_or(node::ends | node::gone, std::memory_order_relaxed);
         if (found.claim())
             free(found, out);
+        else if (held)
+            held->add(found);
     }
     return dropped;
 }
 
 /// @param held  where keys go that somebody holds; nullptr: they stay valid until their last holder
-void cache::drop_remote_keys(const range& bytes, ended& out, revoked* held) noexcept
+void cache::drop_remote_keys(const dropping& what, ended& out, revoked* held) noexcept
 {
+    const range& bytes = what.bytes;
     auto at = keys_.lower_bound({bytes.begin - std::min(bytes.begin, longest_key_), nullptr});
     while (at != keys_.end() && at->first < bytes.end) {
         node& key = *at++->second;
-        if (!key.bytes.overlaps(bytes))
+        if (!key.bytes.overlaps(bytes) || !what.takes(*key.pages))
             continue;
         take_from_search(key);
         key.word.fetch_or(node::gone, std::memory_order_relaxed);
@@ -44,6 +51,14 @@ void cache::drop_remote_keys(const range& bytes, ended& out, revoked* held) noex
         else if (held)
             held->add(key);
     }
+}
+
+/// Of a GPU's memory also the local keys of handles: a copy engine that is given the address of memory that is gone
+/// fails for good.
+void cache::drop_all(const dropping& what, ended& out, revoked& held) noexcept
+{
+    drop_remote_keys(what, out, &held);
+    invalidations_.fetch_add(drop_pages(what, out, source_->is_gpu() ? &held : nullptr), std::memory_order_relaxed);
 }
 
 void cache::take_from_search(node& found) noexcept
@@ -72,19 +87,18 @@ void cache::invalidate(const range& bytes)
     const core::undertaking undertaking;
     ended out(*this);
     const std::scoped_lock lock(mutex_);
-    drop_remote_keys(bytes, out, nullptr);
-    invalidations_.fetch_add(drop_pages(bytes, out), std::memory_order_relaxed);
+    drop_remote_keys({bytes}, out, nullptr);
+    invalidations_.fetch_add(drop_pages({bytes}, out), std::memory_order_relaxed);
 }
 
-std::size_t cache::revoke(const range& bytes)
+std::size_t cache::revoke(const range& bytes, std::uint64_t buffer)
 {
     const core::undertaking undertaking;
     ended out(*this);
     revoked held(*this);
     {
         const std::scoped_lock lock(mutex_);
-        drop_remote_keys(bytes, out, &held);
-        invalidations_.fetch_add(drop_pages(bytes, out), std::memory_order_relaxed);
+        drop_all({.bytes = bytes, .buffer = buffer}, out, held);
     }
     return held.withdraw();
 }
@@ -98,10 +112,7 @@ void cache::handle_changes() noexcept
     ended out(*this);
     revoked held(*this);
     const std::scoped_lock lock(mutex_);
-    monitor_->take([&](const range& changed) {
-        drop_remote_keys(changed, out, &held);
-        invalidations_.fetch_add(drop_pages(changed, out), std::memory_order_relaxed);
-    });
+    monitor_->take([&](const range& changed) { drop_all({changed}, out, held); });
 }
 
 void cache::revoked::add(node& key) noexcept
@@ -127,9 +138,11 @@ std::size_t cache::revoked::withdraw() noexcept
 bool cache::withdraw(node& key) noexcept
 try {
     key.region->close();
+    if (auto drains = std::move(key.drains))
+        drains_.add(std::move(drains));
     revocations_.fetch_add(1, std::memory_order_relaxed);
     if (options_.on_revoked)
-        options_.on_revoked(key.rkey);
+        options_.on_revoked(key.pages ? key.rkey : key.lkey);
     return true;
 } catch (const std::exception& why) {
     core::log(log_level::warning, fmt::format("registration_cache: key {:#x} could not be withdrawn: {}", key.rkey,

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "core/clock.hpp"
@@ -11,6 +12,7 @@
 namespace weftio::registrations {
 
 class cache;
+struct draining;
 
 /// Bytes [begin, end) of the process.
 struct range {
@@ -34,6 +36,9 @@ struct alignas(64) node {
     static constexpr std::uint32_t freed = 1u << 29; ///< given back, or about to be: by the thread that sets it
     static constexpr std::uint32_t holders_of(std::uint32_t word) noexcept { return word & (freed - 1); }
 
+    /// As `frees`: the ID is asked for whenever it counts.
+    static constexpr std::uint64_t allocated_by_others = UINT64_MAX;
+
     std::atomic<std::uint32_t> word{ends | gone | freed};
     std::uint32_t lkey = 0, rkey = 0;
     access rights = access::none;
@@ -45,6 +50,11 @@ struct alignas(64) node {
     cache* owner = nullptr;
     std::optional<memory_region> region{}; ///< guarded by `freed`: whoever sets the flag, or makes the node
     node* after = nullptr; ///< in a list of nodes with `freed`, or of remote keys that are being withdrawn
+    /// Of an allocation of a GPU: its buffer ID, which no other allocation of the process ever has; else 0.
+    std::uint64_t buffer = 0;
+    /// How often the device of the cache had freed memory when the ID was asked for last.
+    std::atomic<std::uint64_t> frees{allocated_by_others};
+    std::shared_ptr<draining> drains{}; ///< of memory of a GPU, until it is withdrawn
     // Guarded by the lock of the cache:
     std::uint64_t queued = 0; ///< `used` when it was queued for eviction
     bool withdrawn = false;   ///< a remote key that NICs refuse, or soon will, while it is held

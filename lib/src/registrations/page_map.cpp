@@ -13,12 +13,12 @@ void page_map::prepare()
 
 void page_map::set(const range& pages, node& node) noexcept
 {
-    fill(root_, levels - 1, pages.begin >> shift_, pages.end >> shift_, reinterpret_cast<std::uintptr_t>(&node));
+    fill(root_, levels - 1, pages.begin >> shift_, end_of(pages), reinterpret_cast<std::uintptr_t>(&node));
 }
 
 void page_map::clear(const range& pages) noexcept
 {
-    fill(root_, levels - 1, pages.begin >> shift_, pages.end >> shift_, 0);
+    fill(root_, levels - 1, pages.begin >> shift_, end_of(pages), 0);
 }
 
 /// Fills what lies of pages [first, end) in the table. Slots whose pages are all in the range have `value`; others lead

@@ -40,7 +40,7 @@ class page_map {
     }
     /// Allocates what one set() needs. Throws std::bad_alloc.
     void prepare();
-    /// @pre prepare(); whole pages, none of which has a node
+    /// @pre prepare(); none of the pages has a node
     void set(const range& pages, node& node) noexcept;
     /// @pre set() of the same pages
     void clear(const range& pages) noexcept;
@@ -57,6 +57,11 @@ class page_map {
         std::size_t used = 0; ///< slots that are not 0
     };
 
+    /// Behind the last page, which may be a part of one.
+    std::uintptr_t end_of(const range& pages) const noexcept
+    {
+        return (pages.end + (std::uintptr_t{1} << shift_) - 1) >> shift_;
+    }
     void fill(table& at, unsigned level, std::uintptr_t first, std::uintptr_t end, std::uintptr_t value) noexcept;
     void store(table& at, std::size_t slot, std::uintptr_t value) noexcept;
     table& child(table& at, std::size_t slot) noexcept;

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "registrations/cache.hpp"
+#include "registrations/gpu_caches.hpp"
 #include "weftio/dma.hpp"
 #include "weftio/error.hpp"
 #include "weftio/file.hpp"
@@ -93,13 +93,14 @@ registration_cache::registration_cache(const port& port, registration_cache_opti
 }
 
 registration_cache::registration_cache(registration_cache&& other) noexcept
-    : cache_(std::exchange(other.cache_, nullptr))
+    : cache_(std::exchange(other.cache_, nullptr)), gpus_(std::move(other.gpus_))
 {}
 
 registration_cache& registration_cache::operator=(registration_cache&& other) noexcept
 {
     const registration_cache old(std::move(*this));
     cache_ = std::exchange(other.cache_, nullptr);
+    gpus_ = std::move(other.gpus_);
     return *this;
 }
 
@@ -109,39 +110,68 @@ registration_cache::~registration_cache()
         cache_->close();
 }
 
+template <class Nic>
+void registration_cache::register_with_any(const Nic& nic)
+{
+    const registrations::registrar registers = [nic](memory_region& region) { region.register_with(nic); };
+    if (gpus_)
+        gpus_->register_with(registers);
+    cache_->register_with(registers);
+}
+
 void registration_cache::register_with(const port& port)
 {
-    cache_->register_with([port](memory_region& region) { region.register_with(port); });
+    register_with_any(port);
 }
 
 void registration_cache::register_with(const dma_engine& engine)
 {
-    cache_->register_with([engine](memory_region& region) { region.register_with(engine); });
+    register_with_any(engine);
 }
 
 void registration_cache::register_with(const file_engine& engine)
 {
-    cache_->register_with([engine](memory_region& region) { region.register_with(engine); });
+    register_with_any(engine);
+}
+
+void registration_cache::add_memory_of(const device& gpu, std::size_t budget_bytes)
+{
+    if (!gpus_)
+        gpus_ = std::make_unique<registrations::gpu_caches>();
+    gpus_->add(gpu, budget_bytes, cache_->options(), cache_->nics());
 }
 
 registration registration_cache::get(const void* address, std::size_t bytes, access rights)
 {
-    return registration(&cache_->get(checked(address, bytes), rights));
+    const registrations::range asked = checked(address, bytes);
+    return registration(gpus_ ? &gpus_->get(asked, rights, *cache_) : &cache_->get(asked, rights));
 }
 
 void registration_cache::invalidate(const void* address, std::size_t bytes)
 {
-    cache_->invalidate(clamped(address, bytes));
+    const registrations::range gone = clamped(address, bytes);
+    if (gpus_)
+        gpus_->invalidate(gone);
+    cache_->invalidate(gone);
 }
 
 std::size_t registration_cache::revoke(const void* address, std::size_t bytes)
 {
-    return cache_->revoke(clamped(address, bytes));
+    const registrations::range gone = clamped(address, bytes);
+    return (gpus_ ? gpus_->revoke(gone) : 0) + cache_->revoke(gone);
+}
+
+bool registration_cache::drained(const void* address, std::size_t bytes) const noexcept
+{
+    return !gpus_ || gpus_->drained(clamped(address, bytes));
 }
 
 registration_cache_counters registration_cache::counters() const noexcept
 {
-    return cache_->counters();
+    registration_cache_counters now = cache_->counters();
+    if (gpus_)
+        gpus_->add_to(now);
+    return now;
 }
 
 } // namespace weftio

@@ -1,41 +1,17 @@
 // The CUDA context of the caller's thread stays what it was, whatever Weftio does with GPUs. A stand-in is the driver.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "stand_in.hpp"
 #include "unit/files/scratch_file.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::test {
 
 namespace {
-
-/// The stand-in by its full path; its name is that of the driver, so that it is what Weftio opens by that name.
-struct stand_in {
-    void* const opened = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)
-                             ? nullptr // the driver of this machine was loaded before
-                             : dlopen(WEFTIO_CUDA_STAND_IN, RTLD_NOW | RTLD_LOCAL);
-    int (*retain)(void**, int) = find<int(void**, int)>("cuDevicePrimaryCtxRetain");
-    int (*get_current)(void**) = find<int(void**)>("cuCtxGetCurrent");
-    int (*set_current)(void*) = find<int(void*)>("cuCtxSetCurrent");
-    int (*allocate)(std::byte**, std::size_t) = find<int(std::byte**, std::size_t)>("cuMemAlloc_v2");
-    int (*release)(std::byte*) = find<int(std::byte*)>("cuMemFree_v2");
-
-    template <class Function>
-    Function* find(const char* name) const
-    {
-        return opened ? reinterpret_cast<Function*>(dlsym(opened, name)) : nullptr;
-    }
-};
-
-const stand_in& driver()
-{
-    static const stand_in only;
-    return only;
-}
 
 /// A thread of its own, in which the context of GPU 1, or none, is current; work is on GPU 0.
 class CudaContext : public testing::TestWithParam<bool> {

@@ -1,6 +1,7 @@
 // Copies to and from a GPU while its kernels run.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "devices/cuda/cuda_device.hpp"
@@ -21,7 +22,7 @@ class copies final : public copy_queue {
     void fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept override;
     void mark(std::uint32_t number) noexcept override;
     std::uint32_t completed() const noexcept override;
-    bool failed() const noexcept override { return failed_; }
+    bool failed() const noexcept override { return failed_.load(std::memory_order_relaxed); }
 
  private:
     /// Returns whether the GPU still works.
@@ -32,7 +33,7 @@ class copies final : public copy_queue {
     const driver& cuda_;
     stream stream_ = nullptr;
     device_backend::allocation completed_;
-    bool failed_ = false;
+    std::atomic<bool> failed_{false};
 };
 
 } // namespace weftio::devices::cuda

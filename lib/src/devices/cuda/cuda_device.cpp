@@ -130,6 +130,8 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
                     "ordering copies to memory that a NIC may touch");
         cuda_.check(cuda_.cuMemsetD8Async(address, 0, bytes, copies_), "clearing GPU memory");
         cuda_.check(cuda_.cuStreamSynchronize(copies_), "clearing GPU memory");
+        const std::lock_guard lock(mutex_);
+        own_.insert(made.device);
     } else {
         cuda_.check(cuda_.cuMemHostAlloc(&made.cpu, bytes, host_alloc_portable | host_alloc_device_map),
                     "allocating pinned memory");
@@ -142,6 +144,7 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
 void cuda_device::release(const allocation& allocation, memory_kind kind) noexcept
 {
     std::lock_guard lock(mutex_);
+    own_.erase(allocation.device);
     if (running_kernels_ > 0)
         to_free_.emplace_back(allocation, kind);
     else
@@ -151,10 +154,26 @@ void cuda_device::release(const allocation& allocation, memory_kind kind) noexce
 void cuda_device::free(const allocation& allocation, memory_kind kind) noexcept
 {
     const current_context now(cuda_, context_, std::nothrow);
+    frees_.fetch_add(1, std::memory_order_release);
     if (kind == memory_kind::device)
         cuda_.cuMemFree_v2(pointer(allocation.device));
     else
         cuda_.cuMemFreeHost(allocation.cpu);
+}
+
+std::string cuda_device::pci_address() const
+{
+    int domain = 0, bus = 0, device = 0;
+    cuda_.check(cuda_.cuDeviceGetAttribute(&domain, pci_domain, number_), "asking for the GPU's PCI domain");
+    cuda_.check(cuda_.cuDeviceGetAttribute(&bus, pci_bus, number_), "asking for the GPU's PCI bus");
+    cuda_.check(cuda_.cuDeviceGetAttribute(&device, pci_device, number_), "asking for the GPU's PCI device");
+    return fmt::format("{:04x}:{:02x}:{:02x}.0", domain, bus, device);
+}
+
+bool cuda_device::owns(const void* begin)
+{
+    const std::lock_guard lock(mutex_);
+    return own_.contains(begin);
 }
 
 template <class T>
@@ -188,8 +207,9 @@ std::pair<device_backend::allocation, memory_kind> cuda_device::adopt(void* addr
         throw error(errc::not_reachable,
                     fmt::format("weftio: {}: memory at {} belongs to another GPU; open that one", name_, address));
     int yes = 1;
-    cuda_.check(cuda_.cuPointerSetAttribute(&yes, sync_memops, pointer(address)),
-                "ordering copies to memory that a NIC may touch");
+    const result ordered = cuda_.cuPointerSetAttribute(&yes, sync_memops, pointer(address));
+    if (ordered != success && ask<unsigned>(is_of_mem_alloc, address) != 0) // drivers do it for no other memory
+        cuda_.check(ordered, "ordering copies to memory that a NIC may touch");
     return {{nullptr, address}, memory_kind::device};
 }
 

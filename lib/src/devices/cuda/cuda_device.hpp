@@ -1,8 +1,11 @@
 // An NVIDIA GPU.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +57,12 @@ class cuda_device final : public device_backend {
     void lost() noexcept;
     /// Its context is current as long as the result lives. Throws weftio::error.
     [[nodiscard]] current_context use() const { return {cuda_, context_}; }
+    /// Its address on PCIe: "0000:3b:00.0".
+    std::string pci_address() const;
+    /// Whether allocate() has made the allocation that begins there, and release() was not called.
+    bool owns(const void* begin);
+    /// How often memory of allocate() was given back to the driver: it is counted before that is done.
+    std::uint64_t frees() const noexcept { return frees_.load(std::memory_order_acquire); }
     const driver& api() const noexcept { return cuda_; }
     context primary() const noexcept { return context_; }
 
@@ -81,7 +90,9 @@ class cuda_device final : public device_backend {
     std::map<const char*, image> images_;
     std::uint32_t running_blocks_ = 0, running_kernels_ = 0;
     bool lost_ = false;
+    std::set<const void*> own_; ///< first bytes of memory_kind::device that allocate() has made
     std::vector<std::pair<allocation, memory_kind>> to_free_;
+    std::atomic<std::uint64_t> frees_{0};
 };
 
 } // namespace weftio::devices::cuda

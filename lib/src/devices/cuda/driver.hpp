@@ -17,10 +17,18 @@ using module = struct module_opaque*;
 using function = struct function_opaque*;
 using stream = struct stream_opaque*;
 
-inline constexpr result success = 0, not_ready = 600;
+inline constexpr result success = 0, invalid_context = 201, not_ready = 600;
 inline constexpr unsigned stream_non_blocking = 1, host_alloc_portable = 1, host_alloc_device_map = 2;
 
-enum device_attribute : int { multiprocessors = 16, compute_major = 75, compute_minor = 76, dma_buf_supported = 124 };
+enum device_attribute : int {
+    multiprocessors = 16,
+    pci_bus = 33,
+    pci_device = 34,
+    pci_domain = 50,
+    compute_major = 75,
+    compute_minor = 76,
+    dma_buf_supported = 124
+};
 enum pointer_attribute : int {
     pointer_context = 1,
     memory_type = 2,
@@ -30,6 +38,7 @@ enum pointer_attribute : int {
     buffer_id = 7,
     is_managed = 8,
     device_ordinal = 9,
+    is_of_mem_alloc = 10, ///< 0: of cuMemMap(), or of a pool
     range_begin = 11,
     range_bytes = 12
 };

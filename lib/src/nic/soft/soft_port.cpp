@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 
 #include "core/log.hpp"
 #include "core/undying.hpp"
+#include "devices/unfinished_copies.hpp"
 #include "dpdk/dma_mapping.hpp"
 #include "dpdk/environment.hpp"
 #include "dpdk/leftover.hpp"
@@ -265,6 +267,20 @@ void soft_port::let_go_of_device(const devices::memory_block& block) noexcept
         });
 }
 
+void soft_port::leave_copies(const devices::memory_block& block) noexcept
+try {
+    if (!block.unfinished || block.at.cpu || !may_end())
+        return;
+    for (unsigned each = 0; each != engines_.count(); ++each)
+        engine(each).between_turns([&] {
+            const pull_stream& stream = *sender(each).pulls().find(block.owner.get());
+            block.unfinished->add(
+                [self = shared_from_this(), &stream, last = stream.ended()] { return stream.is_over(last); });
+        });
+} catch (const std::bad_alloc&) {
+    let_go_of_device(block);
+}
+
 void soft_port::forget_key(std::uint32_t key) noexcept
 {
     if (may_end())
@@ -300,7 +316,7 @@ void soft_port::let_go(frame_memory_list memory) noexcept
     }
     if (memory.front().block->at.cpu)
         let_go_of_host(std::move(memory));
-    else
+    else if (!memory.front().block->unfinished)
         let_go_of_device(*memory.front().block);
 }
 

@@ -81,6 +81,9 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     /// until the frames have come back, and the log says so. For memory that the CPU cannot access, waits at most as
     /// long for the copies that copy engines have started, and then frees it.
     void let_go(frame_memory_list memory) noexcept;
+    /// Adds copies of frames that are under way to memory_block::unfinished, if that is set: let_go() then waits for
+    /// none.
+    void leave_copies(const devices::memory_block& block) noexcept;
     /// Announces the port's first own address to the members of its wire, if it is on one. Call it between two turns of
     /// all engines.
     void announce_first_address() noexcept;

@@ -19,8 +19,10 @@ soft_region::~soft_region()
 
 void soft_region::revoke() noexcept
 {
-    if (std::exchange(granted_, false))
-        port_->forget_key(key_);
+    if (!std::exchange(granted_, false))
+        return;
+    port_->forget_key(key_);
+    port_->leave_copies(*memory_.front().block);
 }
 
 void soft_region::renew(const region_request& now) noexcept

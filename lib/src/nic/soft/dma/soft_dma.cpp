@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <thread>
 #include <utility>
 
+#include "devices/unfinished_copies.hpp"
 #include "nic/soft/dma/soft_dma_queue.hpp"
 
 namespace weftio::nic::soft {
@@ -32,7 +34,8 @@ class dma_region final : public region {
         if (!std::exchange(granted_, false) || !dma_->may_end())
             return;
         dma_->engine().between_turns([&] { dma_->keys().forget(key_); });
-        dma_->wait_for_streams();
+        if (!block_->unfinished || !dma_->leave_streams(*block_->unfinished))
+            dma_->wait_for_streams();
     }
     void renew(const region_request& now) noexcept override
     {
@@ -98,6 +101,19 @@ void soft_dma::wait_for_streams() noexcept
                 std::this_thread::sleep_for(std::chrono::microseconds(20));
         }
     }
+}
+
+bool soft_dma::leave_streams(devices::unfinished_copies& to) noexcept
+try {
+    engine_.between_turns([&] {
+        for (std::size_t number = 0; number != streams().count(); ++number) {
+            const copy_stream& stream = streams().at(number);
+            to.add([self = shared_from_this(), &stream, last = stream.ended()] { return stream.is_over(last); });
+        }
+    });
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
 std::unique_ptr<region> soft_dma::register_memory(const region_request& wanted)

@@ -51,6 +51,8 @@ class soft_dma final : public dma_backend, public std::enable_shared_from_this<s
     void reach(const std::shared_ptr<devices::device_backend>& device);
     /// Blocks until all copies that copy engines have started are complete and visible.
     void wait_for_streams() noexcept;
+    /// Adds these copies instead. Returns false if there is no memory.
+    bool leave_streams(devices::unfinished_copies& to) noexcept;
     nic::soft::engine& engine() noexcept { return engine_; }
     doorbell_pages& doorbells() noexcept { return doorbells_; }
 

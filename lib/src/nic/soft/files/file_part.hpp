@@ -36,7 +36,7 @@ struct file_part {
     std::byte* address = nullptr;     ///< CPU address: in the memory of the entry, or in a slot of `stream`
     std::uint32_t key = 0;            ///< key of the memory; 0: none
     staging_stream* stream = nullptr; ///< copy engine and slots of the memory's device; nullptr: the CPU needs none
-    std::byte* device = nullptr;      ///< device address in the memory of the entry
+    std::byte* device = nullptr;      ///< device address in the memory of the entry; nullptr: abandoned
     std::uint64_t batch = 0;          ///< batch of the stream
 };
 

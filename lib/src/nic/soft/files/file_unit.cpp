@@ -198,6 +198,8 @@ void file_unit::took(std::uint32_t number, std::int64_t result)
         return go_on_later(number);
     if (!part.stream || !reads || part.done == 0)
         return end(number, 0);
+    if (!part.device)
+        return end(number, EFAULT);
     copy(part, true);
     waiting_.push_back(number);
 }
@@ -234,6 +236,13 @@ void file_unit::disown(const file_work& queue) noexcept
     for (file_part& part : parts_)
         if (part.queue == &queue)
             part.queue = nullptr;
+}
+
+void file_unit::abandon(std::uint32_t key) noexcept
+{
+    for (file_part& part : parts_)
+        if (part.key == key && part.at != file_part::phase::in_copy && part.stream)
+            part.device = nullptr;
 }
 
 bool file_unit::uses(std::uint32_t key) const noexcept

@@ -51,6 +51,9 @@ class file_unit final : public unit {
     void name_memory(std::uint32_t key, std::uint64_t name) noexcept;
     /// Whether a part in flight uses the memory of that key.
     bool uses(std::uint32_t key) const noexcept;
+    /// Parts in flight copy nothing more to the device memory of that key, which NICs refuse by now: they end with
+    /// EFAULT.
+    void abandon(std::uint32_t key) noexcept;
 
     work_list& queues() noexcept { return queues_; }
     staging_streams& streams() noexcept { return streams_; }

@@ -1,9 +1,11 @@
 #include "nic/soft/files/soft_files.hpp"
 
 #include <chrono>
+#include <new>
 #include <thread>
 #include <utility>
 
+#include "devices/unfinished_copies.hpp"
 #include "nic/soft/files/soft_file_queue.hpp"
 
 namespace weftio::nic::soft {
@@ -32,7 +34,8 @@ class file_region final : public region {
             return;
         files_->unit().name_memory(key_, 0);
         files_->engine().between_turns([&] { files_->keys().forget(key_); });
-        files_->wait_for(key_);
+        if (!block_->unfinished || !files_->leave_copies(key_, *block_))
+            files_->wait_for(key_);
         files_->context().rings.leave_memory(registered_);
     }
     void renew(const region_request& now) noexcept override
@@ -125,6 +128,22 @@ void soft_files::wait_for(std::uint32_t key) noexcept
     };
     while (used())
         std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+bool soft_files::leave_copies(std::uint32_t key, const devices::memory_block& memory) noexcept
+try {
+    engine_.between_turns([&] {
+        const staging_stream* const stream = unit_.streams().find(memory.owner.get());
+        if (!stream) // the CPU reads and writes the memory
+            return;
+        memory.unfinished->add([self = shared_from_this(), stream, last = stream->copies().ended()] {
+            return stream->copies().is_over(last);
+        });
+        unit_.abandon(key);
+    });
+    return !memory.at.cpu;
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
 std::unique_ptr<region> soft_files::register_memory(const region_request& wanted)

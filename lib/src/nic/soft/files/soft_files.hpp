@@ -56,6 +56,9 @@ class soft_files final : public file_backend, public std::enable_shared_from_thi
     void reach(const std::shared_ptr<devices::device_backend>& device);
     /// Blocks until no part in flight uses the memory of that key. @pre no entry finds it any more
     void wait_for(std::uint32_t key) noexcept;
+    /// Abandons these parts instead, and adds copies that are under way to memory_block::unfinished. Returns false if
+    /// the CPU accesses the memory, or there is no memory for it.
+    bool leave_copies(std::uint32_t key, const devices::memory_block& memory) noexcept;
 
  private:
     const core::maker maker_{};

@@ -37,6 +37,7 @@ class staging_stream {
     }
     void give_back(std::byte* slot) noexcept { free_.push_back(slot); } // the capacity was reserved by the constructor
     copy_stream& copies() noexcept { return copies_; }
+    const copy_stream& copies() const noexcept { return copies_; }
     void end_batch() noexcept { copies_.end_batch(); }
 
  private:

@@ -53,6 +53,7 @@ class pull_stream {
     /// Numbers of batches: see copy_stream.
     std::uint64_t ended() const noexcept { return stream_.ended(); }
     bool completed(std::uint64_t batch) noexcept { return stream_.completed(batch); }
+    bool is_over(std::uint64_t batch) const noexcept { return stream_.is_over(batch); }
 
  private:
     struct slot {

@@ -1,0 +1,57 @@
+// The memory of one GPU.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "devices/cuda/cuda_device.hpp"
+#include "registrations/memory_source.hpp"
+
+namespace weftio::registrations {
+
+/// What the driver says of an address.
+struct gpu_address {
+    unsigned type = 0; ///< devices::cuda::memory_type_host, or a device's
+    bool managed = false;
+    int gpu = 0; ///< N of cuda:N
+    unit allocation{};
+};
+
+/// Allocations of one GPU. A mapping of cuMemMap() is an allocation.
+class gpu_memory final : public memory_source {
+ public:
+    /// @param budget_bytes  0: three quarters of the free BAR1
+    /// @throws weftio::error errc::invalid_argument it is no GPU of CUDA
+    gpu_memory(const device& gpu, std::size_t budget_bytes);
+
+    const std::string& name() const noexcept override { return name_; }
+    const char* units() const noexcept override { return "blocks of 64 KiB"; }
+    const char* setting() const noexcept override { return "budget_bytes of add_memory_of()"; }
+    std::size_t budget_bytes() const noexcept override { return budget_; }
+    std::size_t grain() const noexcept override { return 65536; }
+    unsigned shift() const noexcept override { return 6; } // cuMemAlloc() aligns more
+    bool is_gpu() const noexcept override { return true; }
+    unit unit_of(const range& bytes) const override;
+    memory adopt(const range& bytes, const std::shared_ptr<draining>& drains) const override;
+
+    int number() const noexcept { return cuda_.cuda_number(); }
+    /// Whether the allocation still is what was registered: asks for its buffer ID, unless it was made by the device of
+    /// the cache, and that has freed nothing meanwhile. Takes no lock of ours. @param pages  held by the caller
+    bool is_current(node& pages) const noexcept;
+    /// Nothing: no driver knows the address. Throws weftio::error errc::device_error.
+    std::optional<gpu_address> look_up(std::uintptr_t address) const;
+
+ private:
+    template <class T>
+    bool ask(T& value, devices::cuda::pointer_attribute attribute, std::uintptr_t address) const;
+    [[noreturn]] void refuse_end(const range& bytes, const gpu_address& first) const;
+
+    const device gpu_;
+    devices::cuda::cuda_device& cuda_;
+    const std::string name_;
+    const std::size_t budget_;
+};
+
+} // namespace weftio::registrations

@@ -1,0 +1,41 @@
+// What stands in for NVIDIA's driver and its management library.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstddef>
+
+namespace weftio::test {
+
+/// The stand-in by its full path; its name is that of the driver, so that it is what Weftio opens by that name.
+struct stand_in {
+    void* const opened = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)
+                             ? nullptr // the driver of this machine was loaded before
+                             : dlopen(WEFTIO_CUDA_STAND_IN, RTLD_NOW | RTLD_LOCAL);
+    void* const management = opened ? dlopen(WEFTIO_MANAGEMENT_STAND_IN, RTLD_NOW | RTLD_LOCAL) : nullptr;
+    int (*retain)(void**, int) = find<int(void**, int)>("cuDevicePrimaryCtxRetain");
+    int (*end_context)(int) = find<int(int)>("cuDevicePrimaryCtxReset_v2");
+    int (*get_current)(void**) = find<int(void**)>("cuCtxGetCurrent");
+    int (*set_current)(void*) = find<int(void*)>("cuCtxSetCurrent");
+    int (*allocate)(std::byte**, std::size_t) = find<int(std::byte**, std::size_t)>("cuMemAlloc_v2");
+    int (*allocate_managed)(std::byte**, std::size_t,
+                            unsigned) = find<int(std::byte**, std::size_t, unsigned)>("cuMemAllocManaged");
+    int (*release)(std::byte*) = find<int(std::byte*)>("cuMemFree_v2");
+    void (*hold)(bool) = find<void(bool)>("stand_in_hold");
+    std::size_t (*held)() = find<std::size_t()>("stand_in_held");
+    unsigned long long (*ids_asked)() = find<unsigned long long()>("stand_in_ids_asked");
+
+    template <class Function>
+    Function* find(const char* name) const
+    {
+        return opened ? reinterpret_cast<Function*>(dlsym(opened, name)) : nullptr;
+    }
+};
+
+inline const stand_in& driver()
+{
+    static const stand_in only;
+    return only;
+}
+
+} // namespace weftio::test
