@@ -156,8 +156,9 @@ class registration_cache {
     /// @param budget_bytes  may be registered at a time: each allocation counts as the blocks of 64 KiB that it
     ///                      touches. 0: three quarters of what NVML reports as free of the GPU's BAR1 now; without NVML
     ///                      half of BAR1. This is book-kept: nothing here makes the driver pin memory or use BAR1.
+    /// Makes what ports and engines need for it, as the first memory_region in its memory does.
     /// @throws weftio::error errc::invalid_argument the device is no GPU of CUDA, was added before, or the budget is
-    ///         below 64 KiB
+    ///         below 64 KiB; errc::out_of_memory
     void add_memory_of(const device& gpu, std::size_t budget_bytes = 0);
 
     /// Returns keys of `bytes` bytes at `address`. Registers the pages unless they are registered, and makes a remote

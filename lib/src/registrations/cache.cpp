@@ -77,6 +77,8 @@ node& cache::miss(const range& bytes, access rights)
     if (core::process_exits())
         throw error(errc::closed, "weftio: registration_cache: nothing can be registered while the process exits");
     const unit own = source_->unit_of(bytes);
+    if (source_->is_gpu() && !has(own))
+        source_->prepare(own); // without the lock: a free may wait for that
     ended out(*this);
     revoked stale(*this);
     const std::scoped_lock lock(mutex_);
@@ -84,6 +86,13 @@ node& cache::miss(const range& bytes, access rights)
     if (own.buffer != 0)
         drop_all({.bytes = own.bytes, .buffer = own.buffer, .others = true}, out, stale);
     return needs_remote_key(rights) ? hold_remote_key(bytes, own, rights, out) : hold_pages(bytes, own, rights, out);
+}
+
+bool cache::has(const unit& own)
+{
+    const std::scoped_lock lock(mutex_);
+    const auto found = found_.find(own.bytes.begin);
+    return found != found_.end() && found->second->buffer == own.buffer;
 }
 
 node& cache::hold_pages(const range& bytes, const unit& own, access rights, ended& out)

@@ -135,6 +135,7 @@ class cache {
         }
     };
 
+    bool has(const unit& own);
     static bool covers(const node& pages, const range& bytes, access rights) noexcept;
     void recycle(node& freed) noexcept;
     void end() noexcept;

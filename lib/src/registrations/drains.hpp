@@ -27,6 +27,9 @@ class drains {
  public:
     void add(std::shared_ptr<draining> withdrawn) noexcept
     {
+        drained({}); // lets go of what is over
+        if (withdrawn->copies.ended())
+            return;
         const std::scoped_lock lock(mutex_);
         withdrawn->next = std::move(first_);
         first_ = std::move(withdrawn);

@@ -8,8 +8,20 @@
 #include <fmt/format.h>
 
 #include "weftio/error.hpp"
+#include "weftio/memory.hpp"
 
 namespace weftio::registrations {
+
+namespace {
+
+/// Has the NIC make what it needs for memory of the GPU, which may wait for the GPU: get() does not.
+void introduce(const gpu_memory& memory, const registrar& nic)
+{
+    memory_region any(memory.sample());
+    nic(any);
+}
+
+} // namespace
 
 gpu_caches::~gpu_caches()
 {
@@ -28,15 +40,19 @@ void gpu_caches::add(const device& gpu, std::size_t budget_bytes, const registra
                                                         "memory of {} already",
                                                         seen.name()));
     auto made = std::make_unique<cache>(options, std::move(memory));
-    for (const registrar& nic : nics)
+    for (const registrar& nic : nics) {
+        introduce(seen, nic);
         made->register_with(nic);
+    }
     all_.push_back({&seen, made.release()});
 }
 
 void gpu_caches::register_with(const registrar& nic)
 {
-    for (const gpu& each : all_)
+    for (const gpu& each : all_) {
+        introduce(*each.memory, nic);
         each.registered->register_with(nic);
+    }
 }
 
 node* gpu_caches::hit(const gpu& at, const range& bytes, access rights)

@@ -38,7 +38,8 @@ std::size_t budget_of(const cuda::cuda_device& gpu)
 } // namespace
 
 gpu_memory::gpu_memory(const device& gpu, std::size_t budget_bytes)
-    : gpu_(gpu), cuda_(cuda_of(gpu)), name_(fmt::format("cuda:{}", cuda_.cuda_number())),
+    : gpu_(gpu), cuda_(cuda_of(gpu)), owner_(detail::internals::block(sample())->owner),
+      name_(fmt::format("cuda:{}", cuda_.cuda_number())),
       budget_(budget_bytes != 0 ? budget_bytes : std::max(budget_of(cuda_), grain()))
 {}
 
@@ -108,15 +109,19 @@ void gpu_memory::refuse_end(const range& bytes, const gpu_address& first) const
     throw error(errc::invalid_argument, what + ": what follows is another allocation; ask for each by itself");
 }
 
+void gpu_memory::prepare(const unit& allocation) const
+{
+    (void)gpu_.adopt(reinterpret_cast<void*>(allocation.bytes.begin), allocation.bytes.bytes());
+}
+
+/// Asks the driver nothing, because the caller has a lock that a free may wait for.
 memory gpu_memory::adopt(const range& bytes, const std::shared_ptr<draining>& drains) const
 {
-    const memory seen = gpu_.adopt(reinterpret_cast<void*>(bytes.begin), bytes.bytes());
-    const devices::memory_block& adopted = *detail::internals::block(seen);
-    auto block = std::make_shared<devices::memory_block>(adopted.owner);
+    auto block = std::make_shared<devices::memory_block>(owner_);
     block->adopted = true;
-    block->at = adopted.at;
-    block->bytes = adopted.bytes;
-    block->kind = adopted.kind;
+    block->at.device = reinterpret_cast<void*>(bytes.begin);
+    block->bytes = bytes.bytes();
+    block->kind = memory_kind::device;
     block->unfinished = std::shared_ptr<devices::unfinished_copies>(drains, &drains->copies);
     return detail::internals::make_memory(std::move(block));
 }

@@ -34,9 +34,12 @@ class gpu_memory final : public memory_source {
     unsigned shift() const noexcept override { return 6; } // cuMemAlloc() aligns more
     bool is_gpu() const noexcept override { return true; }
     unit unit_of(const range& bytes) const override;
+    void prepare(const unit& allocation) const override;
     memory adopt(const range& bytes, const std::shared_ptr<draining>& drains) const override;
 
     int number() const noexcept { return cuda_.cuda_number(); }
+    /// Some memory of its own.
+    memory sample() const { return gpu_.allocate(256, memory_kind::device); }
     /// Whether the allocation still is what was registered: asks for its buffer ID, unless it was made by the device of
     /// the cache, and that has freed nothing meanwhile. Takes no lock of ours. @param pages  held by the caller
     bool is_current(node& pages) const noexcept;
@@ -50,6 +53,7 @@ class gpu_memory final : public memory_source {
 
     const device gpu_;
     devices::cuda::cuda_device& cuda_;
+    const std::shared_ptr<devices::device_backend> owner_; ///< the same
     const std::string name_;
     const std::size_t budget_;
 };

@@ -34,7 +34,11 @@ class memory_source {
     virtual bool is_gpu() const noexcept = 0;
     /// Throws weftio::error.
     virtual unit unit_of(const range& bytes) const = 0;
-    /// @param drains  where engines leave copies; nullptr: of the host  Throws weftio::error.
+    /// Of a GPU: has its driver prepare an allocation that is not registered, which may wait for the GPU. Throws
+    /// weftio::error.
+    virtual void prepare(const unit&) const {}
+    /// @param bytes   of a unit  @param drains  where engines leave copies; nullptr: of the host
+    /// Of the host: throws weftio::error.
     virtual memory adopt(const range& bytes, const std::shared_ptr<draining>& drains) const = 0;
 
     std::size_t booked(const range& bytes) const noexcept
