@@ -1,6 +1,7 @@
 // registration_cache for memory of a GPU, with the driver's own allocations, buffer IDs and mappings.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -248,37 +249,35 @@ TEST_F(GpuRegistrations, HaveABudgetOfTheFreeBar1)
 }
 
 /// Threads have the engine copy to memory that is revoked, drained, freed, and allocated anew at the same address.
-TEST_F(GpuRegistrations, LetNoByteIntoOtherMemoryOnceTheyAreRevoked)
-{
-    constexpr std::size_t bytes = 1 << 20;
-    constexpr unsigned rounds = 50;
-    const memory pinned = gpu().allocate(bytes, memory_kind::cpu_device);
-    std::memset(pinned.cpu_address(), 0x77, bytes);
-    const memory_region source(engine, pinned);
-    const device cpu = device::open("cpu");
-    std::atomic<unsigned> same{0}, copies{0}, wrong{0};
-    const auto one_round = [&](dma_queue& queue) {
+class GpuRevocation : public GpuRegistrations {
+ protected:
+    static constexpr std::size_t bytes = 1 << 20;
+    static constexpr unsigned rounds = 50;
+
+    bool copy_to(dma_queue& queue, const std::byte* at, std::uint32_t key)
+    {
+        const dma_copy wanted{.source = source->buffer(), .destination = buffer(at, bytes, key), .bytes = bytes};
+        return queue.submit(wanted, WEFTIO_DEV_SEND_NONE).has_value();
+    }
+    void fill(std::byte* at) const
+    {
+        const cuda::current_context now = backend().use();
+        api().check(api().cuMemsetD8Async(reinterpret_cast<cuda::device_pointer>(at), 0x5a, bytes, nullptr), "filling");
+        api().check(api().cuStreamSynchronize(nullptr), "filling");
+    }
+    void round(dma_queue& queue)
+    {
         std::byte* const at = allocate(bytes);
         const registration held = cache.get(at, bytes, peer_writes);
-        const auto post = [&] {
-            return queue.submit(
-                dma_copy{.source = source.buffer(), .destination = buffer(at, bytes, held.rkey()), .bytes = bytes},
-                WEFTIO_DEV_SEND_NONE);
-        };
         for (int count = 0; count < 16; ++count)
-            copies += post() ? 1 : 0;
+            copies += copy_to(queue, at, held.rkey()) ? 1 : 0;
         EXPECT_EQ(cache.revoke(at, bytes), 2u);
         EXPECT_TRUE(eventually([&] { return cache.drained(at, bytes); }));
         release(at);
         std::byte* const again = allocate(bytes);
-        cuda::device_pointer there = reinterpret_cast<cuda::device_pointer>(again);
-        {
-            const cuda::current_context now = backend().use();
-            api().check(api().cuMemsetD8Async(there, 0x5a, bytes, nullptr), "filling");
-            api().check(api().cuStreamSynchronize(nullptr), "filling");
-        }
+        fill(again);
         queue.reset();
-        EXPECT_TRUE(post());
+        EXPECT_TRUE(copy_to(queue, at, held.rkey()));
         EXPECT_TRUE(eventually([&] { return queue.failed(); }));
         const std::vector<std::byte> seen = content(again, bytes);
         same += again == at;
@@ -286,17 +285,28 @@ TEST_F(GpuRegistrations, LetNoByteIntoOtherMemoryOnceTheyAreRevoked)
             static_cast<unsigned>(std::ranges::count_if(seen, [](std::byte each) { return each != std::byte{0x5a}; }));
         queue.reset();
         release(again);
-    };
+    }
+
+    std::optional<memory_region> source;
+    std::atomic<unsigned> same{0}, copies{0}, wrong{0};
+};
+
+TEST_F(GpuRevocation, LetsNoByteIntoOtherMemory)
+{
+    const memory pinned = gpu().allocate(bytes, memory_kind::cpu_device);
+    std::memset(pinned.cpu_address(), 0x77, bytes);
+    source.emplace(engine, pinned);
+    const device cpu = device::open("cpu");
     std::vector<std::thread> threads;
     for (int thread = 0; thread < 4; ++thread)
         threads.emplace_back([&] {
             dma_queue queue(engine, cpu, {.entries = 64});
-            for (unsigned round = 0; round < rounds; ++round)
-                one_round(queue);
+            for (unsigned count = 0; count < rounds; ++count)
+                round(queue);
         });
     for (std::thread& each : threads)
         each.join();
-    std::printf("%u copies begun, %u of %u allocations at the same address, %u wrong bytes\n", copies.load(),
+    std::printf("%u copies submitted, %u of %u allocations at the same address, %u wrong bytes\n", copies.load(),
                 same.load(), 4 * rounds, wrong.load());
     EXPECT_GT(same, 0u);
     EXPECT_EQ(wrong, 0u);

@@ -85,6 +85,7 @@ class gpu_pages {
         }
         return mprotect(made, bytes, PROT_READ | PROT_WRITE) == 0 ? made : nullptr;
     }
+    void forget_freed() { freed_.clear(); }
     bool give_back(void* memory, std::size_t bytes)
     {
         auto* const at = static_cast<std::byte*>(memory);
@@ -182,6 +183,12 @@ void stand_in_hold(bool hold)
     if (!held)
         for (const auto& each : std::exchange(waiting, {}))
             each();
+}
+/// For tests: what was freed does not come back; what is allocated from now on lies side by side.
+void stand_in_begin_anew()
+{
+    const std::lock_guard lock(mutex);
+    of_gpus().forget_freed();
 }
 /// For tests: copies that are held.
 std::size_t stand_in_held()

@@ -38,8 +38,8 @@ struct registration_cache_options {
     protection_domain domain{}; ///< of all keys; queues of this domain may use them
     registration_staleness staleness = registration_staleness::close_first;
     /// Called for each remote key that is withdrawn while handles have it, once NICs refuse it: by revoke(), or when
-    /// the memory is gone. For memory of a GPU also for local keys. On the thread that calls revoke() or get(), or on one of the cache; without its lock. It may
-    /// use the cache, but not end it.
+    /// the memory is gone. Of memory of a GPU, it is called for local keys, too. On the thread that calls revoke() or
+    /// get(), or on one of the cache; without its lock. It may use the cache, but not end it.
     std::function<void(std::uint32_t rkey)> on_revoked{};
 };
 
@@ -110,7 +110,8 @@ class registration {
     registrations::node* node_ = nullptr; ///< in the cache, which keeps it as long as it is held
 };
 
-/// Keeps memory of the host and of GPUs registered with ports and engines, so that registering the same bytes again costs nothing.
+/// Keeps memory of the host and of GPUs registered with ports and engines, so that registering the same bytes again
+/// costs nothing.
 ///
 /// get() registers whole pages, and gives them back lazily: when the budget is reached, the least recently used ones
 /// that nobody holds. Registrations that touch or overlap become one if all of their pages allow it. Remote keys are

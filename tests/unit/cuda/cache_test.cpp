@@ -1,7 +1,9 @@
 // registration_cache for memory of GPUs: what is registered, and when it is not what it was. A stand-in is the driver.
-#include <atomic>
+#include <cstring>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -76,6 +78,7 @@ class GpuCache : public testing::Test {
     {
         if (!driver().opened)
             GTEST_SKIP() << "the driver of this machine is loaded, which the stand-in cannot be beside";
+        driver().begin_anew();
         first.emplace(device::open("cuda:0"));
         second.emplace(device::open("cuda:1"));
         make_cache(0);
@@ -88,7 +91,10 @@ class GpuCache : public testing::Test {
     }
     void make_cache(std::size_t budget)
     {
-        cache.emplace(registration_cache_options{.on_revoked = [this](std::uint32_t key) { revoked.push_back(key); }});
+        cache.emplace(registration_cache_options{.on_revoked = [this](std::uint32_t key) {
+            const std::scoped_lock lock(mutex);
+            revoked.push_back(key);
+        }});
         cache->register_with(engine);
         cache->register_with(null);
         cache->add_memory_of(*first, budget);
@@ -114,6 +120,7 @@ class GpuCache : public testing::Test {
     port null = port::open("null", {.mode = engine_mode::inline_worker});
     dma_engine engine;
     std::optional<device> first, second;
+    std::mutex mutex;
     std::vector<std::uint32_t> revoked;
     std::optional<registration_cache> cache;
     keys::key_table& table = core::undying<keys::key_table>();
@@ -241,18 +248,21 @@ TEST_F(GpuCache, EndsWhatIsStaleWhenTheAddressIsAnotherGpus)
 /// What is asked for lies where nothing was registered.
 TEST_F(GpuCache, EndsWhatIsStaleElsewhereInTheAllocation)
 {
-    allocation one(8 * kib), two(8 * kib);
-    std::byte* const begin = one.at();
-    ASSERT_EQ(two.at(), begin + 8 * kib);
-    const registration held = cache->get(two.at(), 1, peer_writes);
-    one.go();
-    two.go();
-    const allocation both(16 * kib);
-    ASSERT_EQ(both.at(), begin);
-    const registration fresh = cache->get(both.at(), 1);
-    EXPECT_TRUE(is_exactly(entry(fresh.lkey()), begin, 16 * kib, writes));
-    EXPECT_FALSE(entry(held.lkey()));
-    EXPECT_FALSE(entry(held.rkey()));
+    for (const int gpu : {0, 1}) {
+        driver().begin_anew();
+        allocation one(8 * kib), two(8 * kib);
+        std::byte* const begin = one.at();
+        ASSERT_EQ(two.at(), begin + 8 * kib);
+        const registration held = cache->get(two.at(), 1, peer_writes);
+        one.go();
+        two.go();
+        const allocation both(16 * kib, gpu);
+        ASSERT_EQ(both.at(), begin);
+        const registration fresh = cache->get(both.at(), 1);
+        EXPECT_TRUE(is_exactly(entry(fresh.lkey()), begin, 16 * kib, writes));
+        EXPECT_FALSE(entry(held.lkey()));
+        EXPECT_FALSE(entry(held.rkey()));
+    }
 }
 
 TEST_F(GpuCache, EndsWhatIsStaleOfItsDevicesMemory)
@@ -363,6 +373,36 @@ TEST_F(GpuCache, RefusesWhatExceedsItsBudget)
     EXPECT_THAT(refusal_of(memory.at(), 1, errc::out_of_memory), testing::HasSubstr("more than the budget of 65536"));
     registration_cache other;
     EXPECT_EQ(error_of([&] { other.add_memory_of(*first, 65535); }).code(), errc::invalid_argument);
+}
+
+/// Threads whose memory goes and comes, at addresses that were others', on both GPUs; and some that all of them use.
+TEST_F(GpuCache, IsRightWhileThreadsFreeAndAllocate)
+{
+    make_cache(20 * 65536);
+    const allocation common(100 * kib);
+    const auto work = [&](int gpu) {
+        allocation own(40 * kib, gpu);
+        for (int round = 0; round < 500; ++round) {
+            const registration held = cache->get(own.at(), 100, peer_writes);
+            ASSERT_TRUE(is_exactly(entry(held.rkey()), own.at(), 100, peer_writes));
+            ASSERT_TRUE(is_exactly(entry(held.lkey()), own.at(), 40 * kib, writes));
+            const registration shared = cache->get(common.at(static_cast<std::size_t>(round)), 1);
+            ASSERT_TRUE(is_exactly(entry(shared.lkey()), common.at(), 100 * kib, writes));
+            if (round % 3 == 0)
+                cache->revoke(own.at(), 1);
+            own.go();
+            own.come_back(gpu);
+        }
+    };
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 4; ++thread)
+        threads.emplace_back(work, thread % 2);
+    for (std::thread& each : threads)
+        each.join();
+    cache->revoke(nullptr, SIZE_MAX);
+    EXPECT_EQ(cache->counters().registrations, 0u);
+    EXPECT_EQ(cache->counters().bytes, 0u);
+    EXPECT_EQ(table.in_use(), keys_before);
 }
 
 /// Copies by the engine while the test holds the GPU's streams.

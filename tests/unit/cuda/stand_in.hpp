@@ -21,6 +21,7 @@ struct stand_in {
     int (*allocate_managed)(std::byte**, std::size_t,
                             unsigned) = find<int(std::byte**, std::size_t, unsigned)>("cuMemAllocManaged");
     int (*release)(std::byte*) = find<int(std::byte*)>("cuMemFree_v2");
+    void (*begin_anew)() = find<void()>("stand_in_begin_anew");
     void (*hold)(bool) = find<void(bool)>("stand_in_hold");
     std::size_t (*held)() = find<std::size_t()>("stand_in_held");
     unsigned long long (*ids_asked)() = find<unsigned long long()>("stand_in_ids_asked");

@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "devices/unfinished_copies.hpp"
 #include "regions/named_region.hpp"
 #include "unit/device/slow_copies.hpp"
 #include "weftio/memory.hpp"
@@ -45,15 +47,17 @@ class fake_gpu final : public devices::device_backend {
 /// Memory of the fake device, and a model of its expected content.
 class fake_gpu_memory {
  public:
-    /// @param user  a port, a DMA engine or a file engine
+    /// @param user  a port, a DMA engine or a file engine  @param unfinished  see memory_block
     template <class User>
-    fake_gpu_memory(const User& user, const std::shared_ptr<fake_gpu>& device, std::size_t bytes)
+    fake_gpu_memory(const User& user, const std::shared_ptr<fake_gpu>& device, std::size_t bytes,
+                    std::shared_ptr<devices::unfinished_copies> unfinished = {})
         : model(bytes), bytes_(bytes), block_(std::make_shared<devices::memory_block>(device))
     {
         block_->at.device = bytes_.data();
         block_->bytes = bytes;
         block_->kind = memory_kind::device;
         block_->adopted = true;
+        block_->unfinished = std::move(unfinished);
         region_.emplace(block_, regions::region_use::entries, region_options{});
         if constexpr (requires { *detail::internals::backend(user); })
             region_->register_with(*detail::internals::backend(user));

@@ -1,6 +1,7 @@
 // Files read into memory that the CPU does not see, and written from it: a device's copy engine carries the bytes on.
 #include <gmock/gmock.h>
 
+#include <cerrno>
 #include <cstring>
 #include <future>
 #include <optional>
@@ -126,6 +127,37 @@ TEST_F(FileLane, AReadIsDoneWhenItsCopyHasLanded)
     copies.complete_all();
     queue.turn();
     EXPECT_EQ(done(), 1u);
+}
+
+/// It arrives in a staging buffer when nobody may write to the memory any more.
+TEST_F(FileLane, AReadIntoARegionThatHasEndedIsCopiedNowhere)
+{
+    const auto unfinished = std::make_shared<devices::unfinished_copies>();
+    fake_gpu_memory other(engine, gpu, bytes, unfinished);
+    ASSERT_EQ(weftio_dev_file_read(queue.handle(), one.key(), 0, other.buffer(), 0, 5000, 0), WEFTIO_DEV_OK);
+    commit();
+    queue.turn(); // begins it
+    other.end();
+    EXPECT_TRUE(unfinished->ended());
+    ASSERT_TRUE(with_turns([&] { return queue.failed(); }, false));
+    EXPECT_TRUE(copies.copies.empty());
+    weftio_s64 result = 0;
+    EXPECT_EQ(weftio_dev_file_result(queue.handle(), 0, &result), WEFTIO_DEV_OK);
+    EXPECT_EQ(result, -EFAULT);
+}
+
+TEST_F(FileLane, AWriteFromARegionThatHasEndedIsLeftToItsCopy)
+{
+    const auto unfinished = std::make_shared<devices::unfinished_copies>();
+    fake_gpu_memory other(engine, gpu, bytes, unfinished);
+    ASSERT_EQ(weftio_dev_file_write(queue.handle(), one.key(), 0, other.buffer(), 0, 5000, 0), WEFTIO_DEV_OK);
+    commit();
+    ASSERT_TRUE(with_turns([&] { return copies.batches_under_way(); }, false));
+    other.end();
+    EXPECT_FALSE(unfinished->ended());
+    copies.complete_all();
+    EXPECT_TRUE(unfinished->ended());
+    EXPECT_TRUE(with_turns([&] { return queue.counters().written == 1; }));
 }
 
 TEST_F(FileLane, AShortReadCopiesWhatTheFileHas)

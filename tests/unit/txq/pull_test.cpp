@@ -343,6 +343,20 @@ TEST_F(Pull, ARegionEndsWhenItsFramesHaveBeenBrought)
     EXPECT_EQ(port.send_all(), std::vector<bytes>{there_at(0, 60)});
 }
 
+/// In this thread: nothing waits for the copy.
+TEST_F(Pull, ARegionWhoseCopiesNobodyAwaitsEndsAtOnce)
+{
+    const auto unfinished = std::make_shared<devices::unfinished_copies>();
+    fake_gpu_memory other(port.get(), gpu, room, unfinished);
+    push({send_entry({ethernet_segments(), {piece(other, 100, 5)}})});
+    ASSERT_TRUE(copies.batches_under_way());
+    EXPECT_TRUE(unfinished->ended()) << "its key is there";
+    other.end();
+    EXPECT_FALSE(unfinished->ended());
+    EXPECT_EQ(complete_all().size(), 1u);
+    EXPECT_TRUE(unfinished->ended());
+}
+
 TEST_F(Pull, AFrameWhoseNearPieceHasGoneFailsAndGivesItsSlotBack)
 {
     fleeting_memory fleeting(leaving::unmapped);
