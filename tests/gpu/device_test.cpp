@@ -6,7 +6,7 @@
 #include <mutex>
 #include <numeric>
 
-#include "devices/cuda/driver.hpp"
+#include "devices/cuda/cuda_device.hpp"
 #include "fixture.hpp"
 #include "weftio/kernel.hpp"
 
@@ -56,9 +56,25 @@ TEST_F(GpuMemory, IsExportedAsADmaBufAndHasANumberThatIsNeverUsedAgain)
 }
 
 /// Memory as a program of the user's makes it, with the driver's own calls.
+///
+/// Weftio leaves no context current in this thread, so the tests make one current, as the CUDA runtime does.
 class GpuAdoption : public gpu_fixture {
  protected:
+    void SetUp() override
+    {
+        gpu_fixture::SetUp();
+        if (!IsSkipped())
+            current_.emplace(cuda(), primary());
+    }
     const devices::cuda::driver& cuda() { return devices::cuda::the_driver(); }
+
+ private:
+    devices::cuda::context primary() const
+    {
+        return static_cast<devices::cuda::cuda_device&>(detail::internals::backend(gpu())).primary();
+    }
+
+    std::optional<devices::cuda::current_context> current_;
 };
 
 TEST_F(GpuAdoption, TakesDeviceAndPinnedMemoryForWhatTheyAre)
