@@ -89,6 +89,7 @@ std::vector<sample> registration_hits(const device& device, const settings& sett
             {"registration hit, local key", "ns", local.other},
             {"registration hit, remote key", "ns", remote.other},
             {"registration hit, memory of the device", "ns", of_ours.other},
+            {"registration hit, local key, beside the buffer ID", "ns", local.other - local.one},
             {"registration hit, local key, of a buffer ID", "times", local.other / local.one},
             {"registration hit, remote key, of a buffer ID", "times", remote.other / remote.one}};
 }

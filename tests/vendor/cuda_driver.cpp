@@ -37,10 +37,19 @@ struct range {
     gpu* of; ///< nullptr: memory of the host that the driver has pinned
     bool managed = false;
     unsigned long long id = 0;
+    bool reserved = false, pooled = false; ///< for cuMemMap(); of cuMemAllocAsync()
+};
+
+/// Physical memory that is mapped at reserved addresses.
+struct mapping {
+    std::size_t bytes;
+    unsigned long long block;
 };
 
 std::mutex mutex;
-std::map<std::uintptr_t, range> ranges; ///< by the first byte
+std::map<std::uintptr_t, range> ranges;           ///< by the first byte
+std::map<std::uintptr_t, mapping> mappings;       ///< the same
+std::map<unsigned long long, std::size_t> blocks; ///< of cuMemCreate(), and their bytes
 unsigned long long last_id = 0;
 std::atomic<unsigned long long> ids_asked{0};
 std::mutex copies_mutex;
@@ -150,6 +159,15 @@ int release(void* memory)
         std::free(memory);
     ranges.erase(found);
     return success;
+}
+
+/// Returns nullptr where nothing is mapped. @pre mutex is held
+const mapping* mapping_of(std::uintptr_t address)
+{
+    const auto behind = mappings.upper_bound(address);
+    if (behind == mappings.begin() || address - std::prev(behind)->first >= std::prev(behind)->second.bytes)
+        return nullptr;
+    return &std::prev(behind)->second;
 }
 
 /// At once, or when the test lets copies go on.
@@ -362,6 +380,9 @@ int cuPointerGetAttribute(void* to, int attribute, device_pointer address)
     if (behind == ranges.begin() || address - std::prev(behind)->first >= std::prev(behind)->second.bytes)
         return invalid_value;
     const auto& [first, found] = *std::prev(behind);
+    const mapping* const there = found.reserved ? mapping_of(address) : nullptr;
+    if (attribute >= 18 && attribute <= 20 && !there)
+        return invalid_value;
     switch (attribute) {
         case 2: return put(to, found.of ? 2U : 1U); // type of memory: of a device, of the host
         case 3:
@@ -369,10 +390,67 @@ int cuPointerGetAttribute(void* to, int attribute, device_pointer address)
         case 7: return ++ids_asked, put(to, found.id);
         case 8: return put(to, found.managed ? 1U : 0U);
         case 9: return put(to, found.of ? found.of->number : 0);
+        case 10: return put(to, found.of && !found.managed && !found.reserved && !found.pooled ? 1U : 0U);
         case 11: return put(to, static_cast<device_pointer>(first));
         case 12: return put(to, found.bytes);
+        case 13: return put(to, !found.reserved || there ? 1U : 0U);
+        case 17: return put(to, found.pooled ? static_cast<void*>(gpus) : nullptr);
+        case 18: return put(to, there->bytes);
+        case 19: return put(to, static_cast<device_pointer>(std::prev(mappings.upper_bound(address))->first));
+        case 20: return put(to, there->block);
         default: return invalid_value;
     }
+}
+int cuMemAllocAsync(device_pointer* made, std::size_t bytes, stream*)
+{
+    const int status = cuMemAlloc_v2(made, bytes);
+    const std::lock_guard lock(mutex);
+    if (status == success)
+        ranges[*made].pooled = true;
+    return status;
+}
+int cuMemAddressReserve(device_pointer* made, std::size_t bytes, std::size_t, device_pointer, unsigned long long)
+{
+    const int status = cuMemAlloc_v2(made, bytes);
+    const std::lock_guard lock(mutex);
+    if (status == success) {
+        ranges[*made].reserved = true;
+        mprotect(reinterpret_cast<void*>(*made), bytes, PROT_NONE);
+    }
+    return status;
+}
+int cuMemAddressFree(device_pointer memory, std::size_t)
+{
+    return cuMemFree_v2(memory);
+}
+int cuMemCreate(unsigned long long* handle, std::size_t bytes, const void*, unsigned long long)
+{
+    const std::lock_guard lock(mutex);
+    blocks[*handle = ++last_id] = bytes;
+    return success;
+}
+int cuMemRelease(unsigned long long)
+{
+    return success;
+}
+int cuMemMap(device_pointer at, std::size_t bytes, std::size_t, unsigned long long handle, unsigned long long)
+{
+    const std::lock_guard lock(mutex);
+    if (!blocks.contains(handle))
+        return invalid_value;
+    mappings[at] = {bytes, handle};
+    return success;
+}
+int cuMemSetAccess(device_pointer at, std::size_t bytes, const void*, std::size_t)
+{
+    return mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE) == 0 ? success : invalid_value;
+}
+int cuMemUnmap(device_pointer at, std::size_t bytes)
+{
+    const std::lock_guard lock(mutex);
+    madvise(reinterpret_cast<void*>(at), bytes, MADV_DONTNEED);
+    mprotect(reinterpret_cast<void*>(at), bytes, PROT_NONE);
+    return mappings.erase(at) == 1 ? success : invalid_value;
 }
 int cuPointerSetAttribute(const void*, int, device_pointer)
 {

@@ -22,12 +22,12 @@ struct node;
 enum class registration_staleness : std::uint8_t {
     close_first, ///< the program promises to call invalidate() first; costs nothing
     /// Linux tells it (userfaultfd with events): munmap(), mremap() that moves, brk() and madvise() that drops
-    /// pages, whoever calls them, also free() and memory allocators. Not seen are mprotect(), truncation of a file and
-    /// fallocate(). When such a call has returned, no get() returns the old registration any more; remote keys of these
-    /// bytes are withdrawn soon after, also while handles have them. Works for private anonymous memory, from Linux
-    /// 5.19 on for shared memory and huge pages, too; not for shmat(), pages of a
-    /// file, or pages that another userfaultfd has.
-    /// Each such call on registered pages waits for a thread of the cache to read its event.
+    /// pages, whoever calls them, also free() and memory allocators. Not seen are mprotect(), truncation of a file,
+    /// fallocate(), and madvise(MADV_GUARD_INSTALL) (Linux 6.13), which drops pages without an event. When a call that
+    /// is seen has returned, no get() returns the old registration any more; remote keys of these bytes are withdrawn
+    /// soon after, also while handles have them. Works for private anonymous memory, from Linux 5.19 on for shared
+    /// memory and huge pages, too; not for shmat(), pages of a file, or pages that another userfaultfd has. Each such
+    /// call on registered pages waits for a thread of the cache to read its event.
     userfault,
 };
 
@@ -123,8 +123,9 @@ class registration {
 ///
 /// Memory of GPUs (add_memory_of()) is registered by whole allocations, and needs no such promise for get(): unless the
 /// allocation was made by that device object, each get() asks the driver for its buffer ID, which no other allocation
-/// ever has. If the memory was freed, or other memory is there, also on another GPU, everything made from it ends as
-/// revoke() ends it. Nothing tells that memory was freed before the next get() of it: call revoke() before cudaFree()
+/// ever has; for memory that cuMemMap() has mapped, it asks which physical memory is mapped there, and where. If the
+/// memory was freed, or other memory is there, also on another GPU, everything made from it ends as revoke() ends it.
+/// Nothing tells that memory was freed before the next get() of it: call revoke() before cudaFree() or cuMemUnmap()
 /// while peers or queues may use its keys.
 ///
 /// - Ownership: move-only; keeps its ports, engines and GPUs alive. The destructor gives back what nobody holds, and
@@ -170,9 +171,10 @@ class registration_cache {
     ///         all of the bytes, or `rights` have local_write and not all can be written; errc::out_of_memory the pages
     ///         are more than the budget, or so with those that handles hold, or all keys are in use;
     ///         errc::not_supported, errc::in_use userfaultfd cannot watch the pages; errc::closed the process exits. Of
-    ///         GPUs: errc::invalid_argument the bytes exceed the allocation; errc::not_supported it is managed memory;
-    ///         errc::not_reachable it is memory of a GPU that was not added; errc::device_error the driver fails. On
-    ///         error nothing is registered; registrations may have been evicted.
+    ///         GPUs: errc::invalid_argument the bytes exceed the allocation; errc::not_supported it is managed memory,
+    ///         of a pool (cudaMallocAsync()), or has no ID; errc::not_reachable it is memory of a GPU that was not
+    ///         added; errc::device_error the driver fails. On error nothing is registered; registrations may have been
+    ///         evicted.
     [[nodiscard]] registration get(const void* address, std::size_t bytes, access rights = access::local_write);
     /// Drops registrations and remote keys of pages of these bytes: no later get() returns them. Those that nobody
     /// holds are given back before it returns, which blocks as the destructor of memory_region; the others are given

@@ -83,8 +83,8 @@ node& cache::miss(const range& bytes, access rights)
     revoked stale(*this);
     const std::scoped_lock lock(mutex_);
     prepare();
-    if (own.buffer != 0)
-        drop_all({.bytes = own.bytes, .buffer = own.buffer, .others = true}, out, stale);
+    if (source_->is_gpu())
+        drop_all({.bytes = own.bytes, .of = own.id, .others = true}, out, stale);
     return needs_remote_key(rights) ? hold_remote_key(bytes, own, rights, out) : hold_pages(bytes, own, rights, out);
 }
 
@@ -92,7 +92,7 @@ bool cache::has(const unit& own)
 {
     const std::scoped_lock lock(mutex_);
     const auto found = found_.find(own.bytes.begin);
-    return found != found_.end() && found->second->buffer == own.buffer;
+    return found != found_.end() && found->second->id == own.id;
 }
 
 node& cache::hold_pages(const range& bytes, const unit& own, access rights, ended& out)
@@ -139,8 +139,8 @@ node& cache::hold_remote_key(const range& bytes, const unit& own, access rights,
 node& cache::make_pages(const unit& own, access rights, ended& out)
 {
     node* made = nullptr;
-    const neighborhood alone{own.bytes, source_->is_gpu() ? access::local_write : rights & access::local_write,
-                             own.buffer, own.frees};
+    const neighborhood alone{own.bytes, source_->is_gpu() ? access::local_write : rights & access::local_write, own.id,
+                             own.frees};
     const neighborhood merged = source_->is_gpu() ? alone : with_neighbors(own.bytes, alone.rights);
     if (merged.pages != alone.pages || merged.rights != alone.rights)
         try {
@@ -165,7 +165,7 @@ bool cache::try_pages(const neighborhood& what, ended& out, node*& made)
     if (!make_room(source_->booked(what.pages), out))
         return false;
     made = &make_node(what.pages, what.rights, std::move(pages));
-    made->buffer = what.buffer;
+    made->id = what.id;
     made->frees.store(what.frees, std::memory_order_relaxed);
     made->lkey = made->region->lkey();
     try {
@@ -281,7 +281,7 @@ node& cache::make_node(const range& bytes, access rights, registered&& from) noe
     made.rkey = 0;
     made.pages = nullptr;
     made.withdrawn = false;
-    made.buffer = 0;
+    made.id = {};
     made.region.emplace(std::move(from.region));
     made.drains = std::move(from.drains);
     made.used.store(core::utc_clock::ticks(), std::memory_order_relaxed);

@@ -69,8 +69,8 @@ class cache {
     node& miss(const range& bytes, access rights);
     void count_hit() noexcept { hits_.add(); }
     void invalidate(const range& bytes);
-    /// @param buffer  of GPUs: only what was made from that allocation; 0: all
-    std::size_t revoke(const range& bytes, std::uint64_t buffer = 0);
+    /// @param of  of GPUs: only what was made from that memory; {}: all
+    std::size_t revoke(const range& bytes, const memory_id& of = {});
     /// See registration_cache::drained().
     bool drained(const range& bytes) noexcept { return drains_.drained(bytes); }
     registration_cache_counters counters() const noexcept;
@@ -117,7 +117,8 @@ class cache {
     struct neighborhood {
         range pages;
         access rights;
-        std::uint64_t buffer = 0, frees = node::allocated_by_others;
+        memory_id id{};
+        std::uint64_t frees = node::allocated_by_others;
     };
     struct registered {
         memory_region region;
@@ -126,12 +127,12 @@ class cache {
     /// What is dropped, and whose keys are withdrawn while handles have them.
     struct dropping {
         range bytes;
-        std::uint64_t buffer = 0; ///< of GPUs: of this allocation only; 0: of all
-        bool others = false;      ///< of all but this one
+        memory_id of{};      ///< of GPUs: of this memory only; {}: of all
+        bool others = false; ///< of all but this one
 
         bool takes(const node& pages) const noexcept
         {
-            return pages.bytes.overlaps(bytes) && (buffer == 0 || (pages.buffer == buffer) != others);
+            return pages.bytes.overlaps(bytes) && (of == memory_id{} || (pages.id == of) != others);
         }
     };
 

@@ -91,14 +91,14 @@ void cache::invalidate(const range& bytes)
     invalidations_.fetch_add(drop_pages({bytes}, out), std::memory_order_relaxed);
 }
 
-std::size_t cache::revoke(const range& bytes, std::uint64_t buffer)
+std::size_t cache::revoke(const range& bytes, const memory_id& of)
 {
     const core::undertaking undertaking;
     ended out(*this);
     revoked held(*this);
     {
         const std::scoped_lock lock(mutex_);
-        drop_all({.bytes = bytes, .buffer = buffer}, out, held);
+        drop_all({.bytes = bytes, .of = of}, out, held);
     }
     return held.withdraw();
 }

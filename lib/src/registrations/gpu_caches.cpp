@@ -66,9 +66,9 @@ node* gpu_caches::hit(const gpu& at, const range& bytes, access rights)
         return found;
     }
     const range gone = pages.bytes;
-    const std::uint64_t buffer = pages.buffer;
+    const memory_id id = pages.id;
     found->give_back();
-    at.registered->revoke(gone, buffer);
+    at.registered->revoke(gone, id);
     return nullptr;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,8 +12,12 @@
 
 namespace weftio::registrations {
 
+/// Who has made memory of a GPU.
+enum class gpu_maker : std::uint8_t { mem_alloc, mem_map, pool, unknown };
+
 /// What the driver says of an address.
 struct gpu_address {
+    gpu_maker maker = gpu_maker::mem_alloc;
     unsigned type = 0; ///< devices::cuda::memory_type_host, or a device's
     bool managed = false;
     int gpu = 0; ///< N of cuda:N
@@ -40,13 +45,27 @@ class gpu_memory final : public memory_source {
     int number() const noexcept { return cuda_.cuda_number(); }
     /// Some memory of its own.
     memory sample() const { return gpu_.allocate(256, memory_kind::device); }
-    /// Whether the allocation still is what was registered: asks for its buffer ID, unless it was made by the device of
-    /// the cache, and that has freed nothing meanwhile. Takes no lock of ours. @param pages  held by the caller
+    /// Whether the memory still is what was registered. Asks for its buffer ID, or for what cuMemMap() has mapped, unless
+    /// the device of the cache has made it and has freed nothing meanwhile. Takes no lock of ours. @param pages  held by the caller
     bool is_current(node& pages) const noexcept;
     /// Nothing: no driver knows the address. Throws weftio::error errc::device_error.
     std::optional<gpu_address> look_up(std::uintptr_t address) const;
 
  private:
+    /// What cuMemMap() has mapped at an address, as a whole.
+    struct mapping {
+        range bytes;
+        std::uint64_t block = 0;
+
+        friend bool operator==(const mapping&, const mapping&) = default;
+    };
+
+    template <class T>
+    devices::cuda::result try_to_ask(T& value, devices::cuda::pointer_attribute attribute,
+                                     std::uintptr_t address) const noexcept;
+    std::optional<mapping> mapping_at(std::uintptr_t address) const noexcept;
+    bool see_mapping(gpu_address& seen, std::uintptr_t address) const;
+    [[noreturn]] void refuse_maker(const gpu_address& seen, std::uintptr_t address) const;
     template <class T>
     bool ask(T& value, devices::cuda::pointer_attribute attribute, std::uintptr_t address) const;
     [[noreturn]] void refuse_end(const range& bytes, const gpu_address& first) const;

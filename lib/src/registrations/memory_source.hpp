@@ -15,7 +15,7 @@ namespace weftio::registrations {
 /// What is registered as one: pages, or an allocation.
 struct unit {
     range bytes;
-    std::uint64_t buffer = 0;                        ///< see node::buffer
+    memory_id id{};                                  ///< see node::id
     std::uint64_t frees = node::allocated_by_others; ///< see node::frees
 };
 

@@ -24,6 +24,15 @@ struct range {
     friend bool operator==(const range&, const range&) = default;
 };
 
+/// Which memory of a GPU it is: no other memory of the process ever has the same.
+struct memory_id {
+    std::uint64_t buffer =
+        0;                   ///< of the driver, for each allocation; of cuMemMap() it is that of the reserved addresses
+    std::uint64_t block = 0; ///< of cuMemMap(): which physical memory is mapped there; else 0
+
+    friend bool operator==(const memory_id&, const memory_id&) = default;
+};
+
 /// Pages under a local key, or exact bytes under a remote key.
 ///
 /// A node lives as long as its cache, and is used again. A thread without the lock may come to a node by a pointer that
@@ -50,8 +59,7 @@ struct alignas(64) node {
     cache* owner = nullptr;
     std::optional<memory_region> region{}; ///< guarded by `freed`: whoever sets the flag, or makes the node
     node* after = nullptr; ///< in a list of nodes with `freed`, or of remote keys that are being withdrawn
-    /// Of an allocation of a GPU: its buffer ID, which no other allocation of the process ever has; else 0.
-    std::uint64_t buffer = 0;
+    memory_id id{};        ///< of memory of a GPU
     /// How often the device of the cache had freed memory when the ID was asked for last.
     std::atomic<std::uint64_t> frees{allocated_by_others};
     std::shared_ptr<draining> drains{}; ///< of memory of a GPU, until it is withdrawn

@@ -21,6 +21,19 @@ struct stand_in {
     int (*allocate_managed)(std::byte**, std::size_t,
                             unsigned) = find<int(std::byte**, std::size_t, unsigned)>("cuMemAllocManaged");
     int (*release)(std::byte*) = find<int(std::byte*)>("cuMemFree_v2");
+    int (*allocate_of_pool)(std::byte**, std::size_t,
+                            void*) = find<int(std::byte**, std::size_t, void*)>("cuMemAllocAsync");
+    using handle = unsigned long long;
+    int (*reserve)(std::byte**, std::size_t, std::size_t, void*,
+                   handle) = find<int(std::byte**, std::size_t, std::size_t, void*, handle)>("cuMemAddressReserve");
+    int (*end_reservation)(std::byte*, std::size_t) = find<int(std::byte*, std::size_t)>("cuMemAddressFree");
+    int (*create)(handle*, std::size_t, const void*,
+                  handle) = find<int(handle*, std::size_t, const void*, handle)>("cuMemCreate");
+    int (*map)(std::byte*, std::size_t, std::size_t, handle,
+               handle) = find<int(std::byte*, std::size_t, std::size_t, handle, handle)>("cuMemMap");
+    int (*unmap)(std::byte*, std::size_t) = find<int(std::byte*, std::size_t)>("cuMemUnmap");
+    int (*allow)(std::byte*, std::size_t, const void*,
+                 std::size_t) = find<int(std::byte*, std::size_t, const void*, std::size_t)>("cuMemSetAccess");
     void (*begin_anew)() = find<void()>("stand_in_begin_anew");
     void (*hold)(bool) = find<void(bool)>("stand_in_hold");
     std::size_t (*held)() = find<std::size_t()>("stand_in_held");

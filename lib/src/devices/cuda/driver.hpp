@@ -39,8 +39,13 @@ enum pointer_attribute : int {
     is_managed = 8,
     device_ordinal = 9,
     is_of_mem_alloc = 10, ///< 0: of cuMemMap(), or of a pool
-    range_begin = 11,
-    range_bytes = 12
+    range_begin = 11,     ///< of cuMemMap(): of the reserved addresses, as range_bytes and buffer_id are
+    range_bytes = 12,
+    is_mapped = 13,
+    memory_pool = 17,
+    mapping_bytes = 18,
+    mapping_begin = 19,
+    memory_block = 20 ///< an ID of the physical memory
 };
 enum function_attribute : int { max_threads_per_block = 0 };
 inline constexpr unsigned memory_type_host = 1, memory_type_unified = 4;
