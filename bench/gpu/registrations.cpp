@@ -85,10 +85,16 @@ std::vector<sample> registration_hits(const device& device, const settings& sett
     const two_times remote = measure_in_turn(
         settings, ask, [&] { (void)cache.get(memory.address(), bytes, access::local_write | access::remote_write); });
     const two_times of_ours = measure_in_turn(settings, ask, [&] { (void)cache.get(ours.device_address(), bytes); });
+    registration_cache of_host;
+    of_host.register_with(engine);
+    const weftio::memory host = weftio::device::open("cpu").allocate(bytes, memory_kind::cpu_device);
+    (void)of_host.get(host.cpu_address(), bytes);
+    const two_times beside = measure_in_turn(settings, ask, [&] { (void)of_host.get(host.cpu_address(), bytes); });
     return {{"buffer ID asked for", "ns", local.one},
             {"registration hit, local key", "ns", local.other},
             {"registration hit, remote key", "ns", remote.other},
             {"registration hit, memory of the device", "ns", of_ours.other},
+            {"registration hit, memory of the host", "ns", beside.other},
             {"registration hit, local key, beside the buffer ID", "ns", local.other - local.one},
             {"registration hit, local key, of a buffer ID", "times", local.other / local.one},
             {"registration hit, remote key, of a buffer ID", "times", remote.other / remote.one}};

@@ -45,8 +45,9 @@ class gpu_memory final : public memory_source {
     int number() const noexcept { return cuda_.cuda_number(); }
     /// Some memory of its own.
     memory sample() const { return gpu_.allocate(256, memory_kind::device); }
-    /// Whether the memory still is what was registered. Asks for its buffer ID, or for what cuMemMap() has mapped, unless
-    /// the device of the cache has made it and has freed nothing meanwhile. Takes no lock of ours. @param pages  held by the caller
+    /// Whether the memory still is what was registered. Asks for its buffer ID, or for what cuMemMap() has mapped,
+    /// unless the device of the cache has made it and has freed nothing meanwhile. Takes no lock of ours.
+    /// @param pages  held by the caller
     bool is_current(node& pages) const noexcept;
     /// Nothing: no driver knows the address. Throws weftio::error errc::device_error.
     std::optional<gpu_address> look_up(std::uintptr_t address) const;

@@ -1,5 +1,5 @@
-// registration_cache for memory that the driver maps at reserved addresses, cuMemMap(), and for pools. A stand-in is the
-// driver.
+// registration_cache for memory that the driver maps at reserved addresses, cuMemMap(), and for pools. A stand-in is
+// the driver.
 #include <optional>
 
 #include <gmock/gmock.h>
