@@ -13,7 +13,7 @@ WEFTIO_FN weftio_u32 tcp_pool_take(WEFTIO_GLOBAL struct tcp_endpoint* endpoint)
     WEFTIO_GLOBAL struct tcp_pool* pool = endpoint->pool;
     weftio_u32 taken;
 
-    for (weftio_u32 attempt = 0; weftio_compare_exchange_u32(&pool->lock, 0, 1) != 0; ++attempt)
+    for (weftio_u32 attempt = 0; weftio_compare_exchange_acquire_u32(&pool->lock, 0, 1) != 0; ++attempt)
         weftio_relax(attempt);
     taken = pool->first_free;
     if (taken != TCP_NONE)
@@ -29,7 +29,7 @@ WEFTIO_FN void tcp_pool_give(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, weftio
 {
     WEFTIO_GLOBAL struct tcp_pool* pool = endpoint->pool;
 
-    for (weftio_u32 attempt = 0; weftio_compare_exchange_u32(&pool->lock, 0, 1) != 0; ++attempt)
+    for (weftio_u32 attempt = 0; weftio_compare_exchange_acquire_u32(&pool->lock, 0, 1) != 0; ++attempt)
         weftio_relax(attempt);
     tcp_connection_of(endpoint, connection)->next = pool->first_free;
     pool->first_free = connection;
