@@ -138,7 +138,7 @@ void gpu_memory::refuse_maker(const gpu_address& seen, std::uintptr_t address) c
         throw error(
             errc::not_supported,
             fmt::format("weftio: registration_cache: get: memory at {:#x} is of a pool (cudaMallocAsync), which "
-                        "gives it to others without a change that the driver tells; register it with a "
+                        "gives it to others, and the driver is not known to tell; register it with a "
                         "memory_region",
                         address));
     throw error(errc::not_supported,
