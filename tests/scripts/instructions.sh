@@ -38,9 +38,9 @@ while read -r name figure options; do
     echo "$name: $each instructions a packet, at most $limit"
     [ "$each" -le "$limit" ] || failed=1
 done <<END
-receive 103 --do receive
-send 178 --do send
-forward 303 --do forward
+receive 104 --do receive
+send 181 --do send
+forward 308 --do forward
 END
 
 # run_rdma SECONDS: prints "instructions messages" of RDMA WRITEs of 8 bytes, both ends of a wire together.
@@ -55,7 +55,7 @@ run_rdma()
 }
 
 if [ -x "$build/bench/rdma_bench" ]; then
-    limit=$((3660 * percent / 100))
+    limit=$((3730 * percent / 100))
     read -r few_instructions few_messages < <(run_rdma 0.3) && read -r instructions messages < <(run_rdma 1.5) ||
         { echo "RDMA: the benchmark failed"; exit 1; }
     each=$(((instructions - few_instructions) / (messages - few_messages)))
