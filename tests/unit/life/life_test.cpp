@@ -113,7 +113,7 @@ TEST_F(KernelLife, OneThatNeverLooksAtItsQueuesIsReportedAndTheQueuesRestart)
 TEST_F(KernelLife, OneThatSleepsInACriticalSectionIsReportedWithWhatItDidLast)
 {
     auto report = hang(sleeps_in_commit_kernel,
-                       [&](const auto&) { return weftio_load_acquire_sys_u32(&tx.handle()->queue.ring.lock) != 0; });
+                       [&](const auto&) { return weftio_load_acquire_sys_u32(&tx.handle()->queue.ring.commits) != 0; });
     EXPECT_FALSE(report.ended);
     ASSERT_EQ(report.queues.size(), 2u);
     EXPECT_STREQ(report.queues[0].function, "receive");
