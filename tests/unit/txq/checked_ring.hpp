@@ -79,7 +79,9 @@ class checked_ring {
     weftio_u32* dbrec() const { return at<weftio_u32>(ring_.cpu_address(), end() + 64); }
     void complete(std::uint32_t last)
     {
-        weftio_store_release_sys_u32(&at<weftio_cqe>(ring_.cpu_address(), end())->publication,
+        auto* const completion = at<weftio_cqe>(ring_.cpu_address(), end());
+        weftio_store_release_sys_u64(&completion->timestamp_be, weftio_swap64(std::uint64_t{1} << 32));
+        weftio_store_release_sys_u32(&completion->publication,
                                      weftio_cqe_publication(last, WEFTIO_CQE_OPCODE_REQUESTER, 0));
     }
     void note(std::string what)

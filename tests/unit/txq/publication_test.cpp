@@ -134,5 +134,66 @@ TEST_F(Reserving, RefusesWhatCannotBe)
     EXPECT_EQ(first, 0u - 9) << "nothing was reserved";
 }
 
+/// A commit that waits for its entries, while another commit is under way: the test plays that one, step by step.
+class WaitingCommit : public testing::Test {
+ protected:
+    void SetUp() override { ASSERT_TRUE(weftio_dev_send_join_commits(&handle().ring, &commits)); }
+
+    weftio_dev_send_queue& handle() { return ring.handle()->queue; }
+    void enqueue()
+    {
+        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(ring.handle(), publication_frame(number++), 64,
+                                                         WEFTIO_DEV_SEND_NONE),
+                  WEFTIO_DEV_OK);
+    }
+    weftio_s32 wait(std::uint64_t timeout_ns) { return weftio_dev_send_queue_submit_wait(&handle(), timeout_ns); }
+
+    device cpu = device::open("cpu");
+    checked_ring ring{cpu, 64, 0u - 9};
+    std::vector<std::uint8_t> seen = std::vector<std::uint8_t>(1000);
+    std::uint32_t number = 0;
+    weftio_u32 commits = 0;
+};
+
+TEST_F(WaitingCommit, IsOverWhenItsOwnEntriesAreDone)
+{
+    enqueue();
+    EXPECT_EQ(wait(1'000'000), WEFTIO_DEV_TIMEOUT) << "nobody has published the entry yet";
+    EXPECT_EQ(ring.turn(seen), 0u);
+    weftio_s32 status = WEFTIO_DEV_NOT_FOUND;
+    std::thread waits([&] { status = wait(std::chrono::nanoseconds(patience).count()); });
+    // The other one sees that more have come, and publishes for them.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while (weftio_dev_send_leave_commits(&handle().ring, 1, 0, &commits))
+        weftio_dev_send_publish(&handle().ring,
+                                weftio_dev_send_scan(weftio_dev_send_parts_of(&handle().ring), handle().ring.ready));
+    for (std::uint32_t arrived = 0; arrived == 0; std::this_thread::yield())
+        arrived = ring.turn(seen);
+    waits.join();
+    EXPECT_EQ(status, WEFTIO_DEV_OK);
+    EXPECT_EQ(ring.wrong(), "");
+}
+
+TEST_F(WaitingCommit, PublishesWhatBecameFilledInFrontOfIt)
+{
+    ASSERT_FALSE(weftio_dev_send_leave_commits(&handle().ring, 1, 0, &commits));
+    // Another lane has claimed a position and not filled it, behind it the caller's; it will not commit.
+    weftio_dev_send_range claimed;
+    ASSERT_EQ(weftio_dev_send_reserve(&handle().ring, 1, &claimed), 1u);
+    enqueue();
+    EXPECT_EQ(wait(1'000'000), WEFTIO_DEV_TIMEOUT);
+    weftio_dev_eth_txq_send_enqueue_weak(ring.handle(), publication_frame(number++), 64, claimed.first,
+                                         WEFTIO_DEV_SEND_NONE);
+    std::thread fills([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        weftio_dev_send_fill(weftio_dev_send_parts_of(&handle().ring), claimed);
+        for (std::uint32_t arrived = 0; arrived < 2; std::this_thread::yield())
+            arrived += ring.turn(seen);
+    });
+    EXPECT_EQ(wait(std::chrono::nanoseconds(patience).count()), WEFTIO_DEV_OK);
+    fills.join();
+    EXPECT_EQ(ring.wrong(), "");
+}
+
 } // namespace
 } // namespace weftio::test

@@ -346,8 +346,8 @@ WEFTIO_FN weftio_s32 weftio_dev_file_wait_result(WEFTIO_GLOBAL struct weftio_dev
 }
 
 /**
- * Commits strong entries, and waits until all committed entries are done. Blocks until then, for `timeout_ns` at most
- * (0: no time bound). One lane of a scope. The wait may include entries that other blocks commit meanwhile.
+ * Commits strong entries, and waits until all entries that were enqueued before are done, also those of other blocks.
+ * Blocks until then, for `timeout_ns` at most (0: no time bound). One lane of a scope.
  *
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT as
  *         weftio_dev_send_queue_commit_strong

@@ -387,17 +387,17 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_entry_before(const WEFTIO_GLOBAL struct wef
     return end - 1;
 }
 
-/** Commits strong entries and waits until all committed ones are done: as weftio_dev_send_queue_submit_wait. */
+/** Commits strong entries and waits until all that were enqueued are done: as weftio_dev_send_queue_submit_wait. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_commit_wait(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u64 timeout_ns)
 {
-    weftio_s32 status = weftio_dev_send_queue_submit(&rdma->queue);
+    weftio_u32 end;
+    weftio_s32 status = weftio_dev_send_queue_submit_all(&rdma->queue, &timeout_ns, &end);
 
     if (status != WEFTIO_DEV_OK)
         return status;
-    weftio_u32 ready = weftio_load_relaxed_u32(&rdma->queue.ring.ready);
-    if (weftio_dev_send_completed(&rdma->queue.ring) == ready) /* also when nothing has ever been committed */
+    if (weftio_dev_send_queue_done(&rdma->queue, end))
         return weftio_dev_send_queue_status(&rdma->queue);
-    return weftio_dev_send_queue_wait_completed(&rdma->queue, weftio_dev_rdma_entry_before(&rdma->queue.ring, ready),
+    return weftio_dev_send_queue_wait_completed(&rdma->queue, weftio_dev_rdma_entry_before(&rdma->queue.ring, end),
                                                 timeout_ns);
 }
 

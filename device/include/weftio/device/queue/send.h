@@ -514,9 +514,53 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit_weak(WEFTIO_GLOBAL struct weft
 }
 
 /**
- * Commits strong entries, rings the doorbell, and waits until all committed entries are done. Blocks until then, for
- * `timeout_ns` at most (0: no time bound). One lane of a scope, after a barrier. The wait may include entries that
- * other blocks commit meanwhile.
+ * As weftio_dev_send_queue_submit, and waits until all entries that were enqueued before are published: another commit
+ * that is under way may do it only later. Blocks until then, for `*timeout_ns` at most (0: no time bound).
+ *
+ * @param[in,out] timeout_ns  in the end what is left of it
+ * @param[out] end            position behind those entries
+ * @return as weftio_dev_send_queue_submit_wait
+ */
+WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit_all(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
+                                                      weftio_u64 *timeout_ns, weftio_u32 *end)
+{
+    weftio_u64 start_ns = 0;
+
+    if (!weftio_dev_is_send_queue(queue))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
+    *end = weftio_load_relaxed_u32(&queue->ring.reserved);
+    weftio_s32 status = weftio_dev_send_queue_submit(queue);
+
+    for (weftio_u32 attempt = 0; status == WEFTIO_DEV_OK; ++attempt) {
+        weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
+        if (ready - *end < 0x80000000u) {
+            if (attempt && *timeout_ns) {
+                const weftio_u64 spent_ns = weftio_dev_clock_ns(queue->clock) - start_ns;
+                *timeout_ns = spent_ns < *timeout_ns ? *timeout_ns - spent_ns : 1; /* 0 would be no bound */
+            }
+            return WEFTIO_DEV_OK;
+        }
+        /* Filled since, by a lane that may wait for this call before it commits. */
+        if (!weftio_load_relaxed_u32(&queue->ring.commits) &&
+            weftio_load_relaxed_u32(&queue->ring.filled[ready & queue->ring.mask]))
+            weftio_dev_send_queue_publish(queue, 0, 0, 1);
+        status = weftio_dev_send_queue_status(queue);
+        if (status == WEFTIO_DEV_OK)
+            status = weftio_dev_send_queue_wait_on(queue, attempt, *timeout_ns, &start_ns, ready, WEFTIO_DEV_NOT_FOUND);
+    }
+    return status;
+}
+
+/** Whether all entries below `end` are done, also when nothing has ever been committed. Never blocks; any lane. */
+WEFTIO_FN weftio_u32 weftio_dev_send_queue_done(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue, weftio_u32 end)
+{
+    return weftio_dev_send_completed(&queue->ring) - end < 0x80000000u;
+}
+
+/**
+ * Commits strong entries, rings the doorbell, and waits until all entries that were enqueued before are done, also
+ * those of other blocks. Blocks until then, for `timeout_ns` at most (0: no time bound). One lane of a scope, after a
+ * barrier.
  *
  * @pre each entry takes one position
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT as
@@ -525,12 +569,12 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit_weak(WEFTIO_GLOBAL struct weft
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit_wait(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                        weftio_u64 timeout_ns)
 {
-    weftio_s32 status = weftio_dev_send_queue_submit(queue);
+    weftio_u32 end;
+    weftio_s32 status = weftio_dev_send_queue_submit_all(queue, &timeout_ns, &end);
 
     if (status != WEFTIO_DEV_OK)
         return status;
-    weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
-    if (weftio_dev_send_completed(&queue->ring) == ready) /* also when nothing has ever been committed */
+    if (weftio_dev_send_queue_done(queue, end))
         return weftio_dev_send_queue_status(queue);
-    return weftio_dev_send_queue_wait_completed(queue, ready - 1, timeout_ns);
+    return weftio_dev_send_queue_wait_completed(queue, end - 1, timeout_ns);
 }
