@@ -34,7 +34,7 @@ TEST_P(DmaSubmitBesideAKernel, TheHostDoesNotWaitForTheCommitOfAKernel)
     ASSERT_TRUE(weftio_dev_send_leave_commits(&ring, 0, 0, &seen)) << "the host has come meanwhile";
     EXPECT_EQ(seen, 1u);
     EXPECT_FALSE(weftio_dev_send_leave_commits(&ring, 0, 1, &seen));
-    weftio_dev_send_queue_publish(&queue.handle()->queue, 0, 0, 1);
+    EXPECT_EQ(weftio_dev_send_queue_submit(&queue.handle()->queue), WEFTIO_DEV_OK);
     EXPECT_TRUE(eventually([&] { return queue.counters().copied == 1; }));
 }
 
