@@ -14,9 +14,10 @@ constexpr std::size_t goal_bytes = 8192;
 constexpr std::uint32_t depth = 64;
 constexpr unsigned connections = 32, queue_pairs = 2 * connections;
 
-/// Entries, completions and doorbell records of one queue pair (docs/formats.md).
-constexpr std::size_t ring_bytes =
-    depth * WEFTIO_WQE_BLOCK_BYTES + 2 * 64 + depth * (sizeof(weftio_cqe) + WEFTIO_WQE_SEGMENT_BYTES) + 64;
+/// Entries, marks of filled entries, completions and doorbell records of one queue pair (docs/formats.md).
+constexpr std::size_t ring_bytes = depth * WEFTIO_WQE_BLOCK_BYTES + 2 * 64 +
+                                   depth * (sizeof(weftio_cqe) + WEFTIO_WQE_SEGMENT_BYTES) + 64 +
+                                   2 * depth * sizeof(weftio_u32);
 
 /// Bytes that the program has of the allocator, and where the device's memory for NICs ends.
 struct standing {
