@@ -265,9 +265,15 @@ void keep_busy(registration_cache& cache)
         }).detach();
 }
 
+/// Not destroyed: its threads use it to the last.
+registration_cache& cache_in_use()
+{
+    static auto& made = *new registration_cache(weftio::port::open("null"), options([](std::uint32_t) {}));
+    return made;
+}
+
 const scene ends_meanwhile("ends_meanwhile", [] {
-    kept_cache.emplace(weftio::port::open("null"), options([](std::uint32_t) {}));
-    keep_busy(*kept_cache);
+    keep_busy(cache_in_use());
     std::this_thread::sleep_for(20ms);
     return 3;
 });
@@ -275,9 +281,8 @@ const scene ends_meanwhile("ends_meanwhile", [] {
 template <int signal, void end(int)>
 int ended_by()
 {
-    kept_cache.emplace(weftio::port::open("null"), options([](std::uint32_t) {}));
     std::signal(signal, [](int) { end(3); });
-    keep_busy(*kept_cache);
+    keep_busy(cache_in_use());
     std::this_thread::sleep_for(20ms);
     std::raise(signal);
     return 1;
@@ -305,11 +310,11 @@ const scene exit_under_the_lock("exit_under_the_lock", [] {
 });
 
 const scene children_that_free("children_that_free", [] {
-    kept_cache.emplace(weftio::port::open("null"), options([](std::uint32_t) {}));
+    registration_cache& cache = cache_in_use();
     constexpr std::size_t large = 40 << 20; // beyond the largest mmap threshold
     void* const memory = std::malloc(large);
-    kept_handle = kept_cache->get(memory, large, peer_writes);
-    keep_busy(*kept_cache);
+    kept_handle = cache.get(memory, large, peer_writes);
+    keep_busy(cache);
     for (int each = 0; each < 20; ++each) {
         const pid_t child = fork_with_me();
         if (child == 0) {
@@ -317,7 +322,8 @@ const scene children_that_free("children_that_free", [] {
             kept_handle = {};
             if (each % 2 == 0)
                 execl("/bin/true", "true", nullptr);
-            std::exit(0); // with static destructors
+            delete &cache;
+            std::exit(0);
         }
         int status = -1;
         if (waitpid(child, &status, 0) != child || status != 0)
