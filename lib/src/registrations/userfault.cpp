@@ -239,9 +239,11 @@ void userfault::put(const range& changed) noexcept
 
 void userfault::handle_events(const std::function<void()>& handle)
 {
-    while (wait_for(wake_, stop_) && !handler_ends_.load()) {
+    while (wait_for(wake_, stop_)) {
         std::uint64_t rings = 0;
         static_cast<void>(!read(wake_, &rings, sizeof rings));
+        if (handler_ends_.load()) // behind read(), which may have taken the ring of stop()
+            return;
         handle();
     }
 }
