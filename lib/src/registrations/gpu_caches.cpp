@@ -96,7 +96,7 @@ node& gpu_caches::get(const range& bytes, access rights, cache& host)
 /// Returns nullptr for memory of the host: also for what the driver has pinned of it.
 node* gpu_caches::register_at_gpu(const range& bytes, access rights)
 {
-    const std::optional<gpu_address> known = all_.front().memory->look_up(bytes.begin);
+    const std::optional<devices::cuda::address_info> known = all_.front().memory->look_up(bytes.begin);
     if (!known)
         return nullptr;
     if (known->managed)
@@ -104,7 +104,7 @@ node* gpu_caches::register_at_gpu(const range& bytes, access rights)
                     fmt::format("weftio: registration_cache: get: memory at {:#x} is managed: its pages may migrate "
                                 "while a NIC accesses them; allocate it with cudaMalloc or cudaMallocHost",
                                 bytes.begin));
-    if (known->type == devices::cuda::memory_type_host)
+    if (known->is_of_host())
         return nullptr;
     const auto owner = std::ranges::find_if(all_, [&](const gpu& each) { return each.memory->number() == known->gpu; });
     if (owner == all_.end())
@@ -114,7 +114,7 @@ node* gpu_caches::register_at_gpu(const range& bytes, access rights)
                                 bytes.begin, known->gpu));
     for (const gpu& each : all_)
         if (each.registered != owner->registered) // the address was another GPU's before
-            each.registered->revoke(known->allocation.bytes);
+            each.registered->revoke({known->begin, known->begin + known->bytes});
     return &owner->registered->miss(bytes, rights);
 }
 

@@ -43,98 +43,28 @@ gpu_memory::gpu_memory(const device& gpu, std::size_t budget_bytes)
       budget_(budget_bytes != 0 ? budget_bytes : std::max(budget_of(cuda_), grain()))
 {}
 
-template <class T>
-cuda::result gpu_memory::try_to_ask(T& value, cuda::pointer_attribute attribute, std::uintptr_t address) const noexcept
-{
-    const cuda::result status = cuda_.api().cuPointerGetAttribute(&value, attribute, address);
-    if (status != cuda::invalid_context) [[likely]]
-        return status;
-    const cuda::current_context now(cuda_.api(), cuda_.primary(), std::nothrow);
-    return cuda_.api().cuPointerGetAttribute(&value, attribute, address);
-}
-
-/// Returns false if the driver does not know the address.
-template <class T>
-bool gpu_memory::ask(T& value, cuda::pointer_attribute attribute, std::uintptr_t address) const
-{
-    constexpr cuda::result invalid_value = 1;
-    const cuda::result status = try_to_ask(value, attribute, address);
-    if (status != invalid_value)
-        cuda_.api().check(status, "asking what memory an address is");
-    return status == cuda::success;
-}
-
-std::optional<gpu_address> gpu_memory::look_up(std::uintptr_t address) const
-{
-    gpu_address seen;
-    unsigned managed = 0, of_mem_alloc = 1;
-    cuda::device_pointer begin = 0;
-    std::size_t bytes = 0;
-    unsigned long long buffer = 0;
-    const std::uint64_t frees = cuda_.frees(); // first, as the ID: what is freed meanwhile is found at the next hit
-    if (!ask(buffer, cuda::buffer_id, address) || !ask(seen.type, cuda::memory_type, address) ||
-        !ask(managed, cuda::is_managed, address) || !ask(seen.gpu, cuda::device_ordinal, address) ||
-        !ask(begin, cuda::range_begin, address) || !ask(bytes, cuda::range_bytes, address))
-        return std::nullopt;
-    seen.managed = managed != 0;
-    seen.allocation = {.bytes = {begin, begin + bytes}, .id = {.buffer = buffer}};
-    if (seen.managed || seen.type == cuda::memory_type_host)
-        return seen;
-    if (try_to_ask(of_mem_alloc, cuda::is_of_mem_alloc, address) == cuda::success && of_mem_alloc == 0 &&
-        !see_mapping(seen, address))
-        return std::nullopt;
-    if (seen.gpu == number() && cuda_.owns(reinterpret_cast<const void*>(begin)))
-        seen.allocation.frees = frees;
-    return seen;
-}
-
-/// The driver's range and buffer ID of such memory are those of reserved addresses. Returns false if nothing is mapped.
-bool gpu_memory::see_mapping(gpu_address& seen, std::uintptr_t address) const
-{
-    unsigned mapped = 0;
-    void* pool = nullptr;
-    if (!ask(mapped, cuda::is_mapped, address) || mapped == 0)
-        return false;
-    seen.maker = gpu_maker::unknown;
-    if (try_to_ask(pool, cuda::memory_pool, address) == cuda::success && pool) {
-        seen.maker = gpu_maker::pool;
-    } else if (const std::optional<mapping> there = mapping_at(address)) {
-        seen.maker = gpu_maker::mem_map;
-        seen.allocation.bytes = there->bytes;
-        seen.allocation.id.block = there->block;
-    }
-    return true;
-}
-
-std::optional<gpu_memory::mapping> gpu_memory::mapping_at(std::uintptr_t address) const noexcept
-{
-    unsigned long long block = 0;
-    cuda::device_pointer begin = 0;
-    std::size_t bytes = 0;
-    if (try_to_ask(block, cuda::memory_block, address) != cuda::success ||
-        try_to_ask(begin, cuda::mapping_begin, address) != cuda::success ||
-        try_to_ask(bytes, cuda::mapping_bytes, address) != cuda::success || block == 0)
-        return std::nullopt;
-    return mapping{{begin, begin + bytes}, block};
-}
-
 unit gpu_memory::unit_of(const range& bytes) const
 {
-    const std::optional<gpu_address> first = look_up(bytes.begin);
+    const std::uint64_t frees = cuda_.frees(); // first, as the ID: what is freed meanwhile is found at the next hit
+    const std::optional<cuda::address_info> first = look_up(bytes.begin);
     if (!first || first->gpu != number())
         throw error(errc::not_reachable, fmt::format("weftio: registration_cache: get: memory at {:#x} was freed "
                                                      "meanwhile",
                                                      bytes.begin));
-    if (first->maker == gpu_maker::pool || first->maker == gpu_maker::unknown || first->allocation.id.buffer == 0)
+    if (first->made_by == cuda::maker::pool || first->made_by == cuda::maker::unknown || first->buffer == 0)
         refuse_maker(*first, bytes.begin);
-    if (!first->allocation.bytes.holds(bytes))
+    unit found{.bytes = {first->begin, first->begin + first->bytes},
+               .id = {.buffer = first->buffer, .block = first->block}};
+    if (!found.bytes.holds(bytes))
         refuse_end(bytes, *first);
-    return first->allocation;
+    if (cuda_.owns(reinterpret_cast<const void*>(first->begin)))
+        found.frees = frees;
+    return found;
 }
 
-void gpu_memory::refuse_maker(const gpu_address& seen, std::uintptr_t address) const
+void gpu_memory::refuse_maker(const cuda::address_info& seen, std::uintptr_t address) const
 {
-    if (seen.maker == gpu_maker::pool)
+    if (seen.made_by == cuda::maker::pool)
         throw error(
             errc::not_supported,
             fmt::format("weftio: registration_cache: get: memory at {:#x} is of a pool (cudaMallocAsync), which "
@@ -147,13 +77,13 @@ void gpu_memory::refuse_maker(const gpu_address& seen, std::uintptr_t address) c
                             address));
 }
 
-void gpu_memory::refuse_end(const range& bytes, const gpu_address& first) const
+void gpu_memory::refuse_end(const range& bytes, const cuda::address_info& first) const
 {
-    const std::uintptr_t end = first.allocation.bytes.end;
+    const std::uintptr_t end = first.begin + first.bytes;
     const std::string what = fmt::format("weftio: registration_cache: get: {} bytes at {:#x} exceed the allocation of "
                                          "{}, which ends at {:#x}",
                                          bytes.bytes(), bytes.begin, name_, end);
-    const std::optional<gpu_address> next = look_up(end);
+    const std::optional<cuda::address_info> next = look_up(end);
     if (!next)
         throw error(errc::invalid_argument, what + ": what follows is free");
     if (next->gpu != first.gpu)
@@ -185,9 +115,10 @@ bool gpu_memory::is_current(node& pages) const noexcept
     if (known == frees)
         return true;
     if (pages.id.block != 0)
-        return mapping_at(pages.bytes.begin) == mapping{pages.bytes, pages.id.block};
+        return cuda::mapping_at(cuda_, pages.bytes.begin) ==
+               cuda::mapping{pages.bytes.begin, pages.bytes.bytes(), pages.id.block};
     unsigned long long buffer = 0;
-    if (try_to_ask(buffer, cuda::buffer_id, pages.bytes.begin) != cuda::success || buffer != pages.id.buffer)
+    if (cuda::ask(cuda_, buffer, cuda::buffer_id, pages.bytes.begin) != cuda::success || buffer != pages.id.buffer)
         return false;
     if (known != node::allocated_by_others)
         pages.frees.store(frees, std::memory_order_relaxed);

@@ -7,22 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "devices/cuda/cuda_device.hpp"
+#include "devices/cuda/addresses.hpp"
 #include "registrations/memory_source.hpp"
 
 namespace weftio::registrations {
-
-/// Who has made memory of a GPU.
-enum class gpu_maker : std::uint8_t { mem_alloc, mem_map, pool, unknown };
-
-/// What the driver says of an address.
-struct gpu_address {
-    gpu_maker maker = gpu_maker::mem_alloc;
-    unsigned type = 0; ///< devices::cuda::memory_type_host, or a device's
-    bool managed = false;
-    int gpu = 0; ///< N of cuda:N
-    unit allocation{};
-};
 
 /// Allocations of one GPU. A mapping of cuMemMap() is an allocation.
 class gpu_memory final : public memory_source {
@@ -49,27 +37,15 @@ class gpu_memory final : public memory_source {
     /// unless the device of the cache has made it and has freed nothing meanwhile. Takes no lock of ours.
     /// @param pages  held by the caller
     bool is_current(node& pages) const noexcept;
-    /// Nothing: no driver knows the address. Throws weftio::error errc::device_error.
-    std::optional<gpu_address> look_up(std::uintptr_t address) const;
+    /// As devices::cuda::look_up().
+    std::optional<devices::cuda::address_info> look_up(std::uintptr_t address) const
+    {
+        return devices::cuda::look_up(cuda_, address);
+    }
 
  private:
-    /// What cuMemMap() has mapped at an address, as a whole.
-    struct mapping {
-        range bytes;
-        std::uint64_t block = 0;
-
-        friend bool operator==(const mapping&, const mapping&) = default;
-    };
-
-    template <class T>
-    devices::cuda::result try_to_ask(T& value, devices::cuda::pointer_attribute attribute,
-                                     std::uintptr_t address) const noexcept;
-    std::optional<mapping> mapping_at(std::uintptr_t address) const noexcept;
-    bool see_mapping(gpu_address& seen, std::uintptr_t address) const;
-    [[noreturn]] void refuse_maker(const gpu_address& seen, std::uintptr_t address) const;
-    template <class T>
-    bool ask(T& value, devices::cuda::pointer_attribute attribute, std::uintptr_t address) const;
-    [[noreturn]] void refuse_end(const range& bytes, const gpu_address& first) const;
+    [[noreturn]] void refuse_maker(const devices::cuda::address_info& seen, std::uintptr_t address) const;
+    [[noreturn]] void refuse_end(const range& bytes, const devices::cuda::address_info& first) const;
 
     const device gpu_;
     devices::cuda::cuda_device& cuda_;

@@ -208,9 +208,23 @@ std::pair<device_backend::allocation, memory_kind> cuda_device::adopt(void* addr
                     fmt::format("weftio: {}: memory at {} belongs to another GPU; open that one", name_, address));
     int yes = 1;
     const result ordered = cuda_.cuPointerSetAttribute(&yes, sync_memops, pointer(address));
-    if (ordered != success && ask<unsigned>(is_of_mem_alloc, address) != 0) // drivers do it for no other memory
-        cuda_.check(ordered, "ordering copies to memory that a NIC may touch");
+    if (ordered != success) {
+        if (ask<unsigned>(is_of_mem_alloc, address) != 0)
+            cuda_.check(ordered, "ordering copies to memory that a NIC may touch");
+        order_copies_of_context(); // drivers refuse it for single allocations of other kinds
+    }
     return {{nullptr, address}, memory_kind::device};
+}
+
+/// Has copies of the caller's to any memory of the context be done when they return. @pre the context is current
+void cuda_device::order_copies_of_context() const
+{
+    unsigned flags = 0;
+    if (!cuda_.cuCtxSetFlags)
+        return;
+    cuda_.check(cuda_.cuCtxGetFlags(&flags), "asking for the flags of the context");
+    if (!(flags & context_sync_memops))
+        cuda_.check(cuda_.cuCtxSetFlags(flags | context_sync_memops), "ordering copies to memory that a NIC may touch");
 }
 
 void cuda_device::upload(const allocation& to, const void* from, std::size_t bytes)

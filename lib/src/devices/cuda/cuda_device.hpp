@@ -75,6 +75,7 @@ class cuda_device final : public device_backend {
     template <class T>
     T ask(pointer_attribute attribute, const void* address) const;
     void require_context() const;
+    void order_copies_of_context() const;
     function find(const launch_request& request);
     image& load(std::string_view bytes);
     void check_shape(const launch_request& request, function kernel);

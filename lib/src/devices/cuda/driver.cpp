@@ -45,6 +45,8 @@ void find_functions(void* library, driver& made)
     WEFTIO_FIND(cuMemcpyHtoDAsync_v2);
     WEFTIO_FIND(cuMemcpy2DAsync_v2);
     WEFTIO_FIND(cuStreamWriteValue32_v2);
+    WEFTIO_FIND(cuStreamWaitValue32_v2);
+    WEFTIO_FIND(cuFlushGPUDirectRDMAWrites);
     WEFTIO_FIND(cuMemGetHandleForAddressRange);
     WEFTIO_FIND(cuPointerGetAttribute);
     WEFTIO_FIND(cuPointerSetAttribute);
@@ -61,6 +63,8 @@ void find_functions(void* library, driver& made)
     WEFTIO_FIND(cuStreamSynchronize);
     WEFTIO_FIND(cuGetErrorName);
     WEFTIO_FIND(cuGetErrorString);
+    WEFTIO_FIND(cuCtxGetFlags);
+    made.cuCtxSetFlags = reinterpret_cast<result (*)(unsigned)>(dlsym(library, "cuCtxSetFlags"));
 #undef WEFTIO_FIND
 }
 

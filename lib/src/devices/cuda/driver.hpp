@@ -27,6 +27,9 @@ enum device_attribute : int {
     pci_domain = 50,
     compute_major = 75,
     compute_minor = 76,
+    can_flush_remote_writes = 98,
+    flush_writes_options = 117,
+    remote_writes_ordering = 118,
     dma_buf_supported = 124
 };
 enum pointer_attribute : int {
@@ -34,6 +37,7 @@ enum pointer_attribute : int {
     memory_type = 2,
     seen_by_device = 3,
     seen_by_host = 4,
+    peer_to_peer_tokens = 5,
     sync_memops = 6,
     buffer_id = 7,
     is_managed = 8,
@@ -50,6 +54,14 @@ enum pointer_attribute : int {
 enum function_attribute : int { max_threads_per_block = 0 };
 inline constexpr unsigned memory_type_host = 1, memory_type_unified = 4;
 inline constexpr int dma_buf_handle = 1;
+inline constexpr int flush_option_host = 1, flush_target_current_context = 0;
+inline constexpr unsigned wait_value_at_least = 0, wait_value_flush = 1u << 30, context_sync_memops = 0x80;
+
+/// CUDA_POINTER_ATTRIBUTE_P2P_TOKENS of the driver's ABI.
+struct tokens {
+    unsigned long long peer_to_peer;
+    unsigned address_space;
+};
 
 /// CUDA_MEMCPY2D of the driver's ABI.
 struct copy_2d {
@@ -93,6 +105,8 @@ struct driver {
     result (*cuMemcpyHtoDAsync_v2)(device_pointer, const void*, std::size_t, stream);
     result (*cuMemcpy2DAsync_v2)(const copy_2d*, stream);
     result (*cuStreamWriteValue32_v2)(stream, device_pointer, std::uint32_t, unsigned);
+    result (*cuStreamWaitValue32_v2)(stream, device_pointer, std::uint32_t, unsigned);
+    result (*cuFlushGPUDirectRDMAWrites)(int target, int scope);
     result (*cuMemGetHandleForAddressRange)(void*, device_pointer, std::size_t, int, unsigned long long);
     result (*cuPointerGetAttribute)(void*, int, device_pointer);
     result (*cuPointerSetAttribute)(const void*, int, device_pointer);
@@ -110,6 +124,8 @@ struct driver {
     result (*cuStreamSynchronize)(stream);
     result (*cuGetErrorName)(result, const char**);
     result (*cuGetErrorString)(result, const char**);
+    result (*cuCtxGetFlags)(unsigned*);
+    result (*cuCtxSetFlags)(unsigned); ///< nullptr: older than CUDA 12.1
 
     /// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"
     std::string words(result failure) const;

@@ -1,0 +1,100 @@
+// Writes of a NIC into memory of the stand-in's GPUs: a test makes them, and they arrive late.
+#include <thread>
+
+#include "cuda_state.hpp"
+
+using namespace stand_in;
+
+namespace {
+
+/// What each GPU promises, as the driver's attributes have it.
+struct promises {
+    int ordering = 100, flush_options = 1, stream_flushes = 1;
+};
+promises promised;
+
+struct write {
+    device_pointer to;
+    std::uint32_t value;
+};
+std::mutex writes_mutex;
+std::vector<write> late;
+unsigned flushes = 0;
+
+void flush()
+{
+    const std::lock_guard lock(writes_mutex);
+    ++flushes;
+    for (const write& each : std::exchange(late, {}))
+        __atomic_store_n(reinterpret_cast<std::uint32_t*>(each.to), each.value, __ATOMIC_RELEASE);
+}
+
+} // namespace
+
+extern "C" {
+
+/// For tests.
+void stand_in_promise(int ordering, int flush_options, int stream_flushes)
+{
+    promised = {ordering, flush_options, stream_flushes};
+}
+/// For tests: a NIC has written, and nobody sees it before a flush.
+void stand_in_write_late(std::uint32_t* to, std::uint32_t value)
+{
+    const std::lock_guard lock(writes_mutex);
+    late.push_back({reinterpret_cast<device_pointer>(to), value});
+}
+/// For tests: how often somebody has flushed.
+unsigned stand_in_flushes()
+{
+    const std::lock_guard lock(writes_mutex);
+    return flushes;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int)
+{
+    constexpr int can_flush_remote_writes = 98, flush_writes_options = 117, writes_ordering = 118;
+    switch (attribute) {
+        case can_flush_remote_writes: *value = promised.stream_flushes; break;
+        case flush_writes_options: *value = promised.flush_options; break;
+        case writes_ordering: *value = promised.ordering; break;
+        default: *value = 1;
+    }
+    return success;
+}
+int cuFlushGPUDirectRDMAWrites(int target, int scope)
+{
+    if (!current())
+        return invalid_context;
+    if (target != 0 || (scope != 100 && scope != 200))
+        return invalid_value;
+    flush();
+    return success;
+}
+int cuStreamWaitValue32_v2(stream* in, device_pointer at, std::uint32_t value, unsigned flags)
+{
+    constexpr unsigned flushes_then = 1u << 30;
+    if (status_of(in) != success)
+        return status_of(in);
+    do_in_order([=] {
+        while (static_cast<std::int32_t>(__atomic_load_n(reinterpret_cast<std::uint32_t*>(at), __ATOMIC_ACQUIRE) -
+                                         value) < 0)
+            std::this_thread::yield();
+        if (flags & flushes_then)
+            flush();
+    });
+    return success;
+}
+int cuCtxGetFlags(unsigned* flags)
+{
+    *flags = current() ? current()->flags : 0;
+    return current() ? success : invalid_context;
+}
+int cuCtxSetFlags(unsigned flags)
+{
+    if (!current())
+        return invalid_context;
+    current()->flags = flags;
+    return success;
+}
+
+} // extern "C"

@@ -1,0 +1,106 @@
+// What the stand-in tells of addresses; memory of pools and mappings.
+#include "cuda_state.hpp"
+
+using namespace stand_in;
+
+extern "C" {
+
+int cuMemAlloc_v2(device_pointer*, std::size_t);
+int cuMemFree_v2(device_pointer);
+
+int cuPointerGetAttribute(void* to, int attribute, device_pointer address)
+{
+    const std::lock_guard lock(mutex);
+    auto behind = ranges.upper_bound(address);
+    if (behind == ranges.begin() || address - std::prev(behind)->first >= std::prev(behind)->second.bytes)
+        return invalid_value;
+    const auto& [first, found] = *std::prev(behind);
+    const mapping* const there = found.reserved ? mapping_of(address) : nullptr;
+    if (attribute >= 18 && attribute <= 20 && !there)
+        return invalid_value;
+    switch (attribute) {
+        case 2: return put(to, found.of ? 2U : 1U); // type of memory: of a device, of the host
+        case 3:
+        case 4: return put(to, address); // as device and host see it
+        case 5: return not_supported;    // tokens
+        case 6: return put(to, found.ordered ? 1U : 0U);
+        case 7: return ++ids_asked, put(to, found.id);
+        case 8: return put(to, found.managed ? 1U : 0U);
+        case 9: return put(to, found.of ? found.of->number : 0);
+        case 10: return put(to, found.of && !found.managed && !found.reserved && !found.pooled ? 1U : 0U);
+        case 11: return put(to, static_cast<device_pointer>(first));
+        case 12: return put(to, found.bytes);
+        case 13: return put(to, !found.reserved || there ? 1U : 0U);
+        case 17: return put(to, found.pooled ? static_cast<void*>(gpus) : nullptr);
+        case 18: return put(to, there->bytes);
+        case 19: return put(to, static_cast<device_pointer>(std::prev(mappings.upper_bound(address))->first));
+        case 20: return put(to, there->block);
+        default: return invalid_value;
+    }
+}
+int cuMemAllocAsync(device_pointer* made, std::size_t bytes, stream*)
+{
+    const int status = cuMemAlloc_v2(made, bytes);
+    const std::lock_guard lock(mutex);
+    if (status == success)
+        ranges[*made].pooled = true;
+    return status;
+}
+int cuMemAddressReserve(device_pointer* made, std::size_t bytes, std::size_t, device_pointer, unsigned long long)
+{
+    const int status = cuMemAlloc_v2(made, bytes);
+    const std::lock_guard lock(mutex);
+    if (status == success) {
+        ranges[*made].reserved = true;
+        mprotect(reinterpret_cast<void*>(*made), bytes, PROT_NONE);
+    }
+    return status;
+}
+int cuMemAddressFree(device_pointer memory, std::size_t)
+{
+    return cuMemFree_v2(memory);
+}
+int cuMemCreate(unsigned long long* handle, std::size_t bytes, const void*, unsigned long long)
+{
+    const std::lock_guard lock(mutex);
+    blocks[*handle = ++last_id] = bytes;
+    return success;
+}
+int cuMemRelease(unsigned long long)
+{
+    return success;
+}
+int cuMemMap(device_pointer at, std::size_t bytes, std::size_t, unsigned long long handle, unsigned long long)
+{
+    const std::lock_guard lock(mutex);
+    if (!blocks.contains(handle))
+        return invalid_value;
+    mappings[at] = {bytes, handle};
+    return success;
+}
+int cuMemSetAccess(device_pointer at, std::size_t bytes, const void*, std::size_t)
+{
+    return mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE) == 0 ? success : invalid_value;
+}
+int cuMemUnmap(device_pointer at, std::size_t bytes)
+{
+    const std::lock_guard lock(mutex);
+    madvise(reinterpret_cast<void*>(at), bytes, MADV_DONTNEED);
+    mprotect(reinterpret_cast<void*>(at), bytes, PROT_NONE);
+    return mappings.erase(at) == 1 ? success : invalid_value;
+}
+int cuPointerSetAttribute(const void* value, int attribute, device_pointer address)
+{
+    constexpr int sync_memops = 6;
+    const std::lock_guard lock(mutex);
+    const auto behind = ranges.upper_bound(address);
+    if (attribute != sync_memops || behind == ranges.begin())
+        return invalid_value;
+    range& found = std::prev(behind)->second;
+    if (found.reserved || found.pooled)
+        return not_supported;
+    found.ordered = *static_cast<const unsigned*>(value) != 0;
+    return success;
+}
+
+} // extern "C"

@@ -1,0 +1,191 @@
+// What the calls of the stand-in share: GPUs, contexts, memory, and work that a test holds.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace stand_in {
+
+using device_pointer = unsigned long long;
+
+inline constexpr int success = 0, invalid_value = 1, out_of_memory = 2, invalid_device = 101, invalid_context = 201,
+                     invalid_handle = 400, not_found = 500, not_supported = 801;
+
+/// A GPU; its address is that of its primary context.
+struct gpu {
+    int number;
+    unsigned flags = 0; ///< of its primary context
+};
+inline gpu gpus[] = {{0}, {1}};
+
+struct stream {
+    gpu* of;
+};
+
+struct range {
+    std::size_t bytes;
+    gpu* of; ///< nullptr: memory of the host that the driver has pinned
+    bool managed = false;
+    unsigned long long id = 0;
+    bool reserved = false, pooled = false; ///< for cuMemMap(); of cuMemAllocAsync()
+    bool ordered = false;                  ///< copies of it are synchronous
+};
+
+/// Physical memory that is mapped at reserved addresses.
+struct mapping {
+    std::size_t bytes;
+    unsigned long long block;
+};
+
+inline std::mutex mutex;
+inline std::map<std::uintptr_t, range> ranges;           ///< by the first byte
+inline std::map<std::uintptr_t, mapping> mappings;       ///< the same
+inline std::map<unsigned long long, std::size_t> blocks; ///< of cuMemCreate(), and their bytes
+inline unsigned long long last_id = 0;
+inline std::atomic<unsigned long long> ids_asked{0};
+inline std::mutex copies_mutex;
+inline bool held = false;
+inline std::vector<std::function<void()>> waiting; ///< copies, while they are held
+inline thread_local std::vector<gpu*> contexts;
+
+inline gpu* current()
+{
+    return contexts.empty() ? nullptr : contexts.back();
+}
+
+/// Of the stream's own context, which must be current.
+inline int status_of(const stream* of)
+{
+    return !current() ? invalid_context : of && of->of != current() ? invalid_handle : success;
+}
+
+inline constexpr std::size_t page = 4096;
+
+inline std::size_t whole_pages(std::size_t bytes)
+{
+    return (bytes + page - 1) / page * page;
+}
+
+/// The memory of all GPUs. @pre mutex is held
+class gpu_pages {
+ public:
+    void* take(std::size_t bytes)
+    {
+        join(bytes);
+        const auto back =
+            std::find_if(freed_.rbegin(), freed_.rend(), [&](const auto& at) { return at.second == bytes; });
+        std::byte* made = next_;
+        if (back != freed_.rend()) {
+            made = back->first;
+            freed_.erase(std::prev(back.base()));
+        } else if (next_ + bytes <= first_ + all) {
+            next_ += bytes;
+        } else {
+            return nullptr;
+        }
+        return mprotect(made, bytes, PROT_READ | PROT_WRITE) == 0 ? made : nullptr;
+    }
+    void forget_freed() { freed_.clear(); }
+    bool give_back(void* memory, std::size_t bytes)
+    {
+        auto* const at = static_cast<std::byte*>(memory);
+        if (at < first_ || at >= first_ + all)
+            return false;
+        madvise(at, bytes, MADV_DONTNEED);
+        mprotect(at, bytes, PROT_NONE);
+        freed_.emplace_back(at, bytes);
+        return true;
+    }
+
+ private:
+    /// If nothing freed has that length, but two neighbors together have.
+    void join(std::size_t bytes)
+    {
+        if (std::any_of(freed_.begin(), freed_.end(), [&](const auto& at) { return at.second == bytes; }))
+            return;
+        for (auto& one : freed_)
+            for (auto& other : freed_)
+                if (one.first + one.second == other.first && one.second + other.second == bytes) {
+                    one.second = bytes;
+                    std::swap(other, freed_.back());
+                    freed_.pop_back();
+                    return;
+                }
+    }
+
+    static constexpr std::size_t all = std::size_t{4} << 30;
+    std::byte* const first_ =
+        static_cast<std::byte*>(mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    std::byte* next_ = first_;
+    std::vector<std::pair<std::byte*, std::size_t>> freed_;
+};
+
+inline gpu_pages& of_gpus()
+{
+    static auto& only = *new gpu_pages;
+    return only;
+}
+
+inline int allocate(void** made, std::size_t bytes, gpu* of, bool managed = false)
+{
+    if (!current())
+        return invalid_context;
+    const std::lock_guard lock(mutex);
+    *made = of ? of_gpus().take(whole_pages(bytes)) : std::aligned_alloc(page, whole_pages(bytes));
+    if (!*made)
+        return out_of_memory;
+    ranges[reinterpret_cast<std::uintptr_t>(*made)] = {bytes, of, managed, ++last_id};
+    return success;
+}
+
+inline int release(void* memory)
+{
+    if (!current())
+        return invalid_context;
+    const std::lock_guard lock(mutex);
+    const auto found = ranges.find(reinterpret_cast<std::uintptr_t>(memory));
+    if (found == ranges.end())
+        return invalid_value;
+    if (!of_gpus().give_back(memory, whole_pages(found->second.bytes)))
+        std::free(memory);
+    ranges.erase(found);
+    return success;
+}
+
+/// Returns nullptr where nothing is mapped. @pre mutex is held
+inline const mapping* mapping_of(std::uintptr_t address)
+{
+    const auto behind = mappings.upper_bound(address);
+    if (behind == mappings.begin() || address - std::prev(behind)->first >= std::prev(behind)->second.bytes)
+        return nullptr;
+    return &std::prev(behind)->second;
+}
+
+/// At once, or when the test lets copies go on.
+inline void do_in_order(std::function<void()> work)
+{
+    const std::lock_guard lock(copies_mutex);
+    if (held)
+        waiting.push_back(std::move(work));
+    else
+        work();
+}
+
+template <class T>
+int put(void* to, T value)
+{
+    std::memcpy(to, &value, sizeof value);
+    return success;
+}
+
+} // namespace stand_in
