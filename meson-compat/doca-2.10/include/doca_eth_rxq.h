@@ -35,7 +35,10 @@ enum doca_eth_rxq_type {
  */
 doca_error_t doca_eth_rxq_create(struct doca_dev *dev, uint32_t max_packets, uint32_t max_packet_bytes,
                                  struct doca_eth_rxq **rxq);
-/** Destroys a queue in any state. Pipes drop what they would send to it. */
+/**
+ * Destroys a queue in any state. Pipes drop what they would send to it. A receive call that waits ends with
+ * DOCA_ERROR_SHUTDOWN: blocks until it has, for 2 ms at least and 2 s at most. Kernels must not call afterwards.
+ */
 doca_error_t doca_eth_rxq_destroy(struct doca_eth_rxq *rxq);
 /** DOCA_ETH_RXQ_TYPE_CYCLIC; DOCA_ERROR_NOT_SUPPORTED for the other types. */
 doca_error_t doca_eth_rxq_set_type(struct doca_eth_rxq *rxq, enum doca_eth_rxq_type type);

@@ -32,9 +32,13 @@ WEFTIO_FN doca_error_t weftio_doca_rxq_receive(struct doca_gpu_eth_rxq *rxq, wef
 {
     weftio_u32 found = 0, start = 0, half;
     weftio_s32 status;
+    struct weftio_dev_control *control;
 
     if (!rxq)
         return DOCA_ERROR_INVALID_VALUE;
+    control = rxq->queue->control;
+    if (lane == 0)
+        weftio_store_relaxed_u32(&control->function, WEFTIO_DEV_FUNCTION_RECEIVE);
     /* `count` and `first` may be shared by the lanes, of which some still read the results of the call before. */
     weftio_dev_scope_barrier(scope);
     if (lane == 0)
@@ -45,6 +49,9 @@ WEFTIO_FN doca_error_t weftio_doca_rxq_receive(struct doca_gpu_eth_rxq *rxq, wef
     *count = found;
     *first = start;
     weftio_dev_scope_barrier(scope);
+    /* The host frees the memory of a destroyed queue when it reads this: no lane reads the queue after the barrier. */
+    if (lane == 0)
+        weftio_store_relaxed_u32(&control->function, WEFTIO_DEV_FUNCTION_NONE);
     return weftio_doca_error(status);
 }
 

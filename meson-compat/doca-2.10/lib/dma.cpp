@@ -9,6 +9,7 @@
 #include "ctx.hpp"
 #include "doca_dma.h"
 #include "doca_gpunetio_dev_dma.cuh"
+#include "kernel_calls.hpp"
 #include "log.hpp"
 #include "weftio/dma.hpp"
 #include "weftio/error.hpp"
@@ -40,6 +41,7 @@ struct doca_dma : doca_ctx, std::enable_shared_from_this<doca_dma> {
     void failed(const weftio::send_failure& failure);
     void sent(std::uint32_t position);
     void restart_behind_failure();
+    void end_queue();
     void abandon();
     void finish_first(doca_error_t status);
 
@@ -82,6 +84,7 @@ void doca_dma::start()
     require(gpu || on_success, DOCA_ERROR_BAD_STATE,
             "it has no GPU and no tasks; call doca_ctx_set_datapath_on_gpu or doca_dma_task_memcpy_set_conf first");
     events_.reset();
+    end_queue();
     const auto on = gpu ? gpu->device : weftio::device::open("cpu");
     queue_.emplace(dev->dma(), on, weftio::dma_queue_options{.entries = std::max(1024u, std::bit_ceil(most))});
     events_.emplace();
@@ -100,10 +103,17 @@ void doca_dma::stop()
         progress();
 }
 
+void doca_dma::end_queue()
+{
+    if (queue_ && gpu)
+        end_waits(*queue_->control());
+    queue_.reset();
+}
+
 /// What is in progress ends without a callback.
 void doca_dma::abandon()
 {
-    queue_.reset();
+    end_queue();
     while (!tasks_.empty())
         finish_first(DOCA_ERROR_SHUTDOWN);
     ended_.clear();

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "doca_gpunetio_dev_eth_rxq.cuh"
+#include "kernel_calls.hpp"
 #include "log.hpp"
 
 using namespace weftio::doca;
@@ -35,13 +36,27 @@ doca_eth_rxq::~doca_eth_rxq()
 {
     if (state == DOCA_CTX_STATE_RUNNING)
         call("doca_eth_rxq_destroy", [this] { stop(); });
+    end_queue();
+}
+
+/// A kernel that has not left keeps what it reads, until the process ends.
+void doca_eth_rxq::end_queue()
+{
+    if (queue && !end_receive_calls(*queue->control())) {
+        log_warning(fmt::format("receive queue {}: a kernel has not returned from its receive call 2 s after the end "
+                                "of the queue, whose memory stays allocated; end the kernel before the queue",
+                                queue->number()));
+        new std::pair(std::move(*queue), std::move(handle_));
+    }
+    queue.reset();
+    handle_ = {};
 }
 
 void doca_eth_rxq::start()
 {
     require(mmap_ != nullptr, DOCA_ERROR_BAD_STATE,
             "the receive queue has no memory; call doca_eth_rxq_set_pkt_buf first");
-    queue.reset();
+    end_queue();
     range_ = mmap_->range();
     require(bytes_ <= range_->bytes && offset_ <= range_->bytes - bytes_, DOCA_ERROR_INVALID_VALUE,
             "bytes {} to {} are beyond the {} bytes of the mmap", offset_, offset_ + bytes_, range_->bytes);

@@ -43,6 +43,7 @@ struct doca_eth_rxq : doca_ctx {
 
  private:
     void make_handle(const doca_mmap::registered& range);
+    void end_queue();
 
     const std::uint32_t packets_, packet_bytes_;
     std::shared_ptr<doca_mmap> mmap_;

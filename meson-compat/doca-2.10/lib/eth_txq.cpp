@@ -6,6 +6,7 @@
 #include "dev.hpp"
 #include "doca_eth_txq_gpu_data_path.h"
 #include "doca_gpunetio_dev_eth_txq.cuh"
+#include "kernel_calls.hpp"
 #include "log.hpp"
 #include "weftio/eth_txq.hpp"
 
@@ -24,8 +25,9 @@ struct doca_eth_txq : doca_ctx {
     doca_eth_txq(std::shared_ptr<doca_dev> on, std::uint32_t depth) : dev(std::move(on)), entries(depth) {}
     ~doca_eth_txq() override
     {
-        call("doca_eth_txq_destroy", [this] { progress(); });
-    } // failures reach the log
+        call("doca_eth_txq_destroy", [this] { progress(); }); // failures reach the log
+        end_queue();
+    }
 
     void start() override;
     void stop() override { progress(); }
@@ -41,6 +43,7 @@ struct doca_eth_txq : doca_ctx {
     doca_data error_data{}, sent_data{};
 
  private:
+    void end_queue();
     void failed(const weftio::send_failure& failure) const;
     void sent(const weftio::send_notification& notification) const;
 
@@ -51,13 +54,21 @@ struct doca_eth_txq : doca_ctx {
 
 void doca_eth_txq::start()
 {
-    events.reset();
+    end_queue();
     queue_.emplace(dev->port(), device(),
                    weftio::eth_txq_options{.entries = std::max(64u, std::bit_ceil(entries)), .checksums = checksums});
     events.emplace();
     events->attach(*queue_, {.on_sent = [this](const weftio::send_notification& event) { sent(event); },
                              .on_error = [this](const weftio::send_failure& event) { failed(event); }});
     handle_ = weftio::doca::kernel_table::of(gpu->device, gpu->tables, doca_gpu_eth_txq{queue_->handle()});
+}
+
+void doca_eth_txq::end_queue()
+{
+    events.reset();
+    if (queue_)
+        end_waits(*queue_->control());
+    queue_.reset();
 }
 
 void doca_eth_txq::failed(const weftio::send_failure& failure) const

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "kernel_calls.hpp"
 #include "log.hpp"
 #include "mmap.hpp"
 
@@ -120,6 +121,11 @@ void doca_rdma::end_all()
             connection->held.reset();
         }
     events_.clear();
+    if (single_ || several_) {
+        for (std::uint32_t index = 0; index < connections; ++index)
+            weftio_store_release_sys_u32(&queue(index).control()->abort, 1);
+        end_waits(*queue(0).receives().control());
+    }
     single_.reset();
     several_.reset();
 }

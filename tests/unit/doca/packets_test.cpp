@@ -391,6 +391,51 @@ TEST_F(DocaPackets, ReachAQueueThatWasRestartedAndNoneThatIsStopped)
     end();
 }
 
+/// Waits for a packet that never comes, in a queue that is destroyed meanwhile.
+void wait_for_ever(doca_gpu_eth_rxq* rxq, std::uint32_t* count, std::uint64_t* first, report* out)
+{
+    if (doca_gpu_dev_eth_rxq_receive_block(rxq, 0, 0, count, first) != DOCA_ERROR_SHUTDOWN)
+        ++out->wrong;
+}
+
+TEST_F(DocaPackets, AreNotWaitedForInAQueueThatIsDestroyedWithoutAStop)
+{
+    for (int round = 0; round < 5; ++round) {
+        receiving doomed, next;
+        doomed.make_queue(gpu, second);
+        auto waiting = launch(wait_for_ever, 8u, doomed.handle, &count, &first_index, &got);
+        const auto* control = doomed.handle->queue->control;
+        while (weftio_load_relaxed_u32(&control->beats) < 3)
+            std::this_thread::yield();
+        DOCA_OK(doca_eth_rxq_destroy(doomed.queue));
+        next.make_queue(gpu, second); // where the destroyed queue has been
+        ASSERT_TRUE(finish(waiting)) << round;
+        ASSERT_EQ(got.wrong, 0u) << round;
+        DOCA_OK(doca_eth_rxq_destroy(next.queue));
+        doomed.memory.end();
+        next.memory.end();
+    }
+}
+
+TEST_F(DocaPackets, KeepTheMemoryOfADestroyedQueueUntilAReceiveCallHasReturned)
+{
+    receiving doomed;
+    doomed.make_queue(gpu, second);
+    auto* control = doomed.handle->queue->control;
+    weftio_store_relaxed_u32(&control->function, WEFTIO_DEV_FUNCTION_RECEIVE); // a lane that does not run just now
+    std::atomic<bool> has_left = false, was_early = false;
+    std::thread destroyer([&] {
+        EXPECT_EQ(doca_eth_rxq_destroy(doomed.queue), DOCA_SUCCESS);
+        was_early = !has_left;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    has_left = true;
+    weftio_store_release_sys_u32(&control->function, WEFTIO_DEV_FUNCTION_NONE);
+    destroyer.join();
+    EXPECT_FALSE(was_early);
+    doomed.memory.end();
+}
+
 TEST_F(DocaPackets, OfAFullRingThatNobodyCommitsAreRefused)
 {
     make();
