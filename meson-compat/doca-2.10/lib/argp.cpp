@@ -146,7 +146,7 @@ void read_command_line(const parser& from, int argc, char** argv)
 template <class Setter>
 void set(const char* function, doca_argp_param* parameter, Setter&& setter)
 {
-    call(function, [&] { setter(*known(parameter)); });
+    call_in_any_process(function, [&] { setter(*known(parameter)); });
 }
 
 std::string text_of(const char* text)
@@ -162,7 +162,7 @@ using namespace weftio::doca;
 
 doca_error_t doca_argp_init(const char* program_name, void* configuration)
 {
-    return call(__func__, [&] {
+    return call_in_any_process(__func__, [&] {
         std::string name = text_of(program_name);
         require(!parser_or_none(), DOCA_ERROR_BAD_STATE, "doca_argp_init() was called already");
         parser_or_none().emplace(parser{std::move(name), configuration, {}});
@@ -172,7 +172,7 @@ doca_error_t doca_argp_init(const char* program_name, void* configuration)
 doca_error_t doca_argp_start(int argc, char** argv)
 {
     doca_error_t refused = DOCA_SUCCESS;
-    const doca_error_t error = call(__func__, [&] {
+    const doca_error_t error = call_in_any_process(__func__, [&] {
         const parser from = begun_parser(); // a callback may call doca_argp_destroy()
         require(argv && argc >= 0, DOCA_ERROR_INVALID_VALUE, "argv is a null pointer, or argc negative");
         try {
@@ -187,7 +187,7 @@ doca_error_t doca_argp_start(int argc, char** argv)
 
 doca_error_t doca_argp_destroy(void)
 {
-    return call(__func__, [&] {
+    return call_in_any_process(__func__, [&] {
         for (auto& one : begun_parser().parameters)
             living<doca_argp_param>::remove(one.get());
         parser_or_none().reset();
@@ -196,7 +196,7 @@ doca_error_t doca_argp_destroy(void)
 
 doca_error_t doca_argp_param_create(struct doca_argp_param** param)
 {
-    return call(__func__, [&] { make(param); });
+    return call_in_any_process(__func__, [&] { make(param); });
 }
 
 void doca_argp_param_set_short_name(struct doca_argp_param* param, const char* name)
@@ -243,7 +243,7 @@ void doca_argp_param_set_mandatory(struct doca_argp_param* param)
 
 doca_error_t doca_argp_register_param(struct doca_argp_param* param)
 {
-    return call(__func__, [&] {
+    return call_in_any_process(__func__, [&] {
         auto one = known(param);
         auto& parameters = begun_parser().parameters;
         require(!one->short_name.empty() || !one->long_name.empty(), DOCA_ERROR_INVALID_VALUE,
@@ -259,7 +259,7 @@ doca_error_t doca_argp_register_param(struct doca_argp_param* param)
 
 doca_error_t doca_argp_register_version_callback(doca_argp_ver_cb_t callback)
 {
-    return call(__func__, [&] {
+    return call_in_any_process(__func__, [&] {
         require(callback, DOCA_ERROR_INVALID_VALUE, "the callback is a null pointer");
         begun_parser().version = callback;
     });

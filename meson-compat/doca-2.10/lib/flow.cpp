@@ -273,10 +273,9 @@ doca_error_t doca_flow_pipe_remove_entry(std::uint16_t, std::uint32_t, doca_flow
 
 void doca_flow_pipe_destroy(doca_flow_pipe* pipe)
 {
-    const bool is_there = living<doca_flow_pipe>::any([&](const auto& one) { return one.get() == pipe; });
-    if (!is_there)
-        return;
     call(__func__, [&] {
+        if (!living<doca_flow_pipe>::any([&](const auto& one) { return one.get() == pipe; }))
+            return;
         auto one = living<doca_flow_pipe>::remove(pipe);
         if (auto port = one->port.lock())
             port->remove(one);

@@ -70,6 +70,7 @@ doca_error_t doca_gpu_create(const char* gpu_bus_id, doca_gpu** gpu)
         require(gpu_bus_id, DOCA_ERROR_INVALID_VALUE, "the PCI address is a null pointer");
         result(gpu, "gpu");
         const std::string pci = whole_pci_address(gpu_bus_id);
+        note_use();
         make(gpu, weftio::device::open(pci.empty() ? gpu_bus_id : pci));
     });
 }

@@ -38,6 +38,12 @@ int status_of(const char* function, Body&& body) noexcept
     return call(function, body) == DOCA_SUCCESS ? 0 : -EIO;
 }
 
+/// -EIO, with the reason in the log, in a child of fork(): ports are its parent's.
+int status_of_process(const char* function) noexcept
+{
+    return is_child_of_user() ? status_of(function, [] {}) : 0;
+}
+
 } // namespace
 
 extern "C" {
@@ -59,6 +65,8 @@ int rte_eal_cleanup()
 
 int rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info)
 {
+    if (const int refused = status_of_process(__func__))
+        return refused;
     const int status = NEXT(rte_eth_dev_info_get)(port, info);
     if (status == 0 && program_port::find(port)) {
         info->tx_offload_capa |= send_offloads;
@@ -70,6 +78,8 @@ int rte_eth_dev_info_get(std::uint16_t port, rte_eth_dev_info* info)
 int rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive_queues, std::uint16_t send_queues,
                           const rte_eth_conf* configuration)
 {
+    if (const int refused = status_of_process(__func__))
+        return refused;
     if (!program_port::find(port) || !configuration)
         return NEXT(rte_eth_dev_configure)(port, receive_queues, send_queues, configuration);
     rte_eth_conf accepted{};
@@ -79,6 +89,8 @@ int rte_eth_dev_configure(std::uint16_t port, std::uint16_t receive_queues, std:
 int rte_eth_rx_queue_setup(std::uint16_t port, std::uint16_t queue, std::uint16_t entries, unsigned socket,
                            const rte_eth_rxconf* configuration, rte_mempool* pool)
 {
+    if (const int refused = status_of_process(__func__))
+        return refused;
     auto* ours = program_port::find(port);
     const int status = NEXT(rte_eth_rx_queue_setup)(port, queue, entries, socket, ours ? nullptr : configuration, pool);
     if (ours && status == 0)
@@ -89,17 +101,23 @@ int rte_eth_rx_queue_setup(std::uint16_t port, std::uint16_t queue, std::uint16_
 int rte_eth_tx_queue_setup(std::uint16_t port, std::uint16_t queue, std::uint16_t entries, unsigned socket,
                            const rte_eth_txconf* configuration)
 {
+    if (const int refused = status_of_process(__func__))
+        return refused;
     return NEXT(rte_eth_tx_queue_setup)(port, queue, entries, socket,
                                         program_port::find(port) ? nullptr : configuration);
 }
 
 int rte_flow_isolate(std::uint16_t port, int set, rte_flow_error* error)
 {
+    if (const int refused = status_of_process(__func__))
+        return refused;
     return program_port::find(port) ? 0 : NEXT(rte_flow_isolate)(port, set, error);
 }
 
 int rte_eth_dev_start(std::uint16_t port)
 {
+    if (const int refused = status_of_process(__func__))
+        return refused;
     const int status = NEXT(rte_eth_dev_start)(port);
     auto* ours = program_port::find(port);
     if (status || !ours)
@@ -112,6 +130,8 @@ int rte_eth_dev_start(std::uint16_t port)
 
 int rte_eth_dev_stop(std::uint16_t port)
 {
+    if (const int refused = status_of_process(__func__))
+        return refused;
     if (auto* ours = program_port::find(port))
         ours->stop();
     return NEXT(rte_eth_dev_stop)(port);
@@ -119,6 +139,8 @@ int rte_eth_dev_stop(std::uint16_t port)
 
 int rte_eth_dev_close(std::uint16_t port)
 {
+    if (const int refused = status_of_process(__func__))
+        return refused;
     if (auto* ours = program_port::find(port))
         ours->stop();
     return NEXT(rte_eth_dev_close)(port);

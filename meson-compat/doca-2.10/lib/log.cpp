@@ -165,6 +165,11 @@ std::string_view without_folders(std::string_view path)
 
 } // namespace
 
+std::mutex& log_mutex()
+{
+    return own_log().mutex;
+}
+
 void log_failure(const char* function, doca_error_t error, std::string_view text)
 {
     log_of_library(DOCA_LOG_LEVEL_ERROR, "libweftio_doca", function,
@@ -193,13 +198,19 @@ doca_error_t doca_log_backend_create_standard(void)
 
 doca_error_t doca_log_backend_create_with_file_sdk(FILE* file, struct doca_log_backend** backend)
 {
-    return call(__func__, [&] {
+    return call_in_any_process(__func__, [&] {
         result(backend, "backend");
         require(file, DOCA_ERROR_INVALID_VALUE, "the file is a null pointer");
+        std::uint32_t level = 0;
         {
             std::lock_guard lock(own_log().mutex);
-            make(backend, file, own_log().sdk_level);
-            own_log().sdk.push_back(known(*backend));
+            level = own_log().sdk_level;
+        }
+        make(backend, file, level);
+        auto made = known(*backend);
+        {
+            std::lock_guard lock(own_log().mutex);
+            own_log().sdk.push_back(std::move(made));
         }
         weftio::set_log_sink([](weftio::log_level level, std::string_view text) {
             log_of_library(level_of(level), "libweftio", "-", text);
@@ -209,7 +220,7 @@ doca_error_t doca_log_backend_create_with_file_sdk(FILE* file, struct doca_log_b
 
 doca_error_t doca_log_backend_set_sdk_level(struct doca_log_backend* backend, uint32_t level)
 {
-    return call(__func__, [&] {
+    return call_in_any_process(__func__, [&] {
         auto one = known(backend);
         require_level(level);
         one->level = level;
@@ -218,7 +229,7 @@ doca_error_t doca_log_backend_set_sdk_level(struct doca_log_backend* backend, ui
 
 doca_error_t doca_log_level_set_global_lower_limit(uint32_t level)
 {
-    return call(__func__, [&] {
+    return call_in_any_process(__func__, [&] {
         require_level(level);
         own_log().program_level = level;
     });
@@ -226,7 +237,7 @@ doca_error_t doca_log_level_set_global_lower_limit(uint32_t level)
 
 doca_error_t doca_log_level_set_global_sdk_limit(uint32_t level)
 {
-    return call(__func__, [&] {
+    return call_in_any_process(__func__, [&] {
         require_level(level);
         std::lock_guard lock(own_log().mutex);
         own_log().sdk_level = level;

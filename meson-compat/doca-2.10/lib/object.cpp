@@ -1,5 +1,8 @@
 #include "object.hpp"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <new>
 
 #include "log.hpp"
@@ -27,7 +30,50 @@ doca_error_t code_of(const std::error_code& code)
     return DOCA_ERROR_UNKNOWN;
 }
 
+enum class use { none, here, in_parent };
+std::atomic<use> current_use{use::none};
+
+[[maybe_unused]] const int forks_are_seen = pthread_atfork(
+    [] {
+        objects_mutex().lock();
+        log_mutex().lock();
+    },
+    [] {
+        log_mutex().unlock();
+        objects_mutex().unlock();
+    },
+    [] {
+        log_mutex().unlock();
+        objects_mutex().unlock();
+        if (current_use == use::here)
+            current_use = use::in_parent;
+    });
+
 } // namespace
+
+std::mutex& objects_mutex()
+{
+    static auto* one = new std::mutex;
+    return *one;
+}
+
+void note_use() noexcept
+{
+    auto none = use::none;
+    current_use.compare_exchange_strong(none, use::here);
+}
+
+bool is_child_of_user() noexcept
+{
+    return current_use == use::in_parent;
+}
+
+void require_no_child()
+{
+    require(!is_child_of_user(), DOCA_ERROR_BAD_STATE,
+            "the process is a child of fork() and has none of its parent's devices; fork before the first device or "
+            "GPU is opened, or run another program with exec()");
+}
 
 doca_error_t current_failure(const char* function) noexcept
 {

@@ -33,9 +33,16 @@ void require(bool holds, doca_error_t code, fmt::format_string<Arguments...> tex
 /// Logs the exception that is being handled as the failure of `function`, and returns what the function returns for it.
 doca_error_t current_failure(const char* function) noexcept;
 
-/// Runs `body` as the C function `function`. Exceptions end here.
+/// From now on the process has devices or memory of GPUs, which no child of fork() has: its calls fail. Any thread.
+void note_use() noexcept;
+/// Whether the process is such a child. Any thread; never blocks.
+bool is_child_of_user() noexcept;
+/// @throws failure DOCA_ERROR_BAD_STATE it is
+void require_no_child();
+
+/// Runs `body` as the C function `function`, which works in every process. Exceptions end here.
 template <class Body>
-doca_error_t call(const char* function, Body&& body) noexcept
+doca_error_t call_in_any_process(const char* function, Body&& body) noexcept
 {
     try {
         body();
@@ -44,6 +51,20 @@ doca_error_t call(const char* function, Body&& body) noexcept
         return current_failure(function);
     }
 }
+
+/// The same for a function that needs devices. In a child of fork() that lacks them, `body` does not run.
+template <class Body>
+doca_error_t call(const char* function, Body&& body) noexcept
+{
+    return call_in_any_process(function, [&] {
+        require_no_child();
+        body();
+    });
+}
+
+/// Guards the objects of all types. Held while the process forks, so that a child finds it free. Never destroyed:
+/// programs call from their own destructors, after the library's.
+std::mutex& objects_mutex();
 
 /// The objects of type T that the program holds. Each stays until the program destroys it and no other object uses it,
 /// so programs may destroy objects in any order. T has `noun`, its name in messages. Any thread.
@@ -54,7 +75,7 @@ class living {
     static std::shared_ptr<T> find(const T* pointer)
     {
         require(pointer, DOCA_ERROR_INVALID_VALUE, "the {} is a null pointer", T::noun);
-        std::lock_guard lock(mutex());
+        std::lock_guard lock(objects_mutex());
         auto found = all().find(pointer);
         require(found != all().end(), DOCA_ERROR_INVALID_VALUE,
                 "the {} at {} does not exist: it was destroyed, or never made", T::noun, fmt::ptr(pointer));
@@ -62,14 +83,14 @@ class living {
     }
     static void add(std::shared_ptr<T> object)
     {
-        std::lock_guard lock(mutex());
+        std::lock_guard lock(objects_mutex());
         all().emplace(object.get(), std::move(object));
     }
     /// The program's hold on the object ends. @throws failure as find()
     static std::shared_ptr<T> remove(const T* pointer)
     {
         auto object = find(pointer);
-        std::lock_guard lock(mutex());
+        std::lock_guard lock(objects_mutex());
         all().erase(pointer);
         return object;
     }
@@ -79,7 +100,7 @@ class living {
     {
         std::unordered_map<const T*, std::shared_ptr<T>> copy;
         {
-            std::lock_guard lock(mutex());
+            std::lock_guard lock(objects_mutex());
             copy = all();
         }
         for (auto& [pointer, object] : copy)
@@ -89,12 +110,7 @@ class living {
     }
 
  private:
-    // Neither is destroyed: programs call from their own destructors, after the library's.
-    static std::mutex& mutex()
-    {
-        static auto* one = new std::mutex;
-        return *one;
-    }
+    // Never destroyed, as objects_mutex().
     static std::unordered_map<const T*, std::shared_ptr<T>>& all()
     {
         static auto* map = new std::unordered_map<const T*, std::shared_ptr<T>>;

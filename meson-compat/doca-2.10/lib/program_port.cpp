@@ -14,6 +14,7 @@
 #include <string>
 
 #include "log.hpp"
+#include "object.hpp"
 #include "weftio/device.hpp"
 #include "weftio/error.hpp"
 
@@ -67,6 +68,7 @@ std::uint32_t checksums_of(const rte_mbuf& mbuf)
 
 void start_eal(bool without_pci)
 {
+    note_use();
     // The port that starts EAL closes at once, and its number is free again.
     if (without_pci && rte_lcore_count() <= 1)
         port::open("null", {.mode = engine_mode::inline_worker, .eal_arguments = {"--lcores", threads_for_programs()}});
