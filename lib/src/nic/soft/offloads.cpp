@@ -24,8 +24,11 @@ bool decides_before(const steering_rule& a, const steering_rule& b) noexcept
 void offloads::enter(const std::shared_ptr<steering_rule>& rule)
 {
     entry added{.rule = rule};
-    leftovers_.reserve(leftovers_.size() + entries_.size() + 1); // reserved for leave(), which must not allocate
-    entries_.reserve(entries_.size() + 1);
+    // Not one by one: many rules are added one at a time.
+    if (leftovers_.capacity() < leftovers_.size() + entries_.size() + 1)
+        leftovers_.reserve(2 * (leftovers_.size() + entries_.size() + 1)); // for leave(), which must not allocate
+    if (entries_.capacity() == entries_.size())
+        entries_.reserve(2 * entries_.size() + 1);
     for (entry& each : entries_) {
         if (!may_overlap(rule->match, each.rule->match))
             continue;

@@ -205,8 +205,10 @@ void steering::add(std::shared_ptr<steering_rule> rule)
                   .key = rule->key,
                   .priority = rule->priority,
                   .sequence = rule->sequence};
-    matches_.reserve(matches_.size() + 1);
-    outcomes_.reserve(outcomes_.size() + 1);
+    if (matches_.size() == std::min(matches_.capacity(), outcomes_.capacity())) {
+        matches_.reserve(2 * matches_.size() + 1); // not one by one: many rules are added one at a time
+        outcomes_.reserve(2 * matches_.size() + 1);
+    }
 
     const auto before = [](const outcome& a, const outcome& b) {
         return std::tie(a.priority, a.sequence) < std::tie(b.priority, b.sequence);
