@@ -111,7 +111,7 @@ struct doca_flow_fwd {
     enum doca_flow_resource_type rss_type;
     struct {
         uint32_t outer_flags;   /**< DOCA_FLOW_RSS_*; addresses, and ports where there are any, are always hashed */
-        uint16_t *queues_array; /**< from doca_eth_rxq_get_flow_queue_id() */
+        uint16_t *queues_array; /**< from doca_eth_rxq_get_flow_queue_id(), or numbers of rte_eth_rx_queue_setup() */
         int nr_queues;          /**< 1 to 128 */
     } rss;
     struct doca_flow_pipe *next_pipe;
@@ -161,17 +161,22 @@ doca_error_t doca_flow_pipe_cfg_set_monitor(struct doca_flow_pipe_cfg *cfg, cons
  *
  * @param fwd       where its entries send packets that say nothing else; may be NULL
  * @param fwd_miss  where packets go that no entry matches; NULL: they are dropped
+ * @return DOCA_ERROR_INVALID_VALUE, beside what all functions refuse: no queue of the device has a number in
+ *         rss.queues_array
  */
 doca_error_t doca_flow_pipe_create(const struct doca_flow_pipe_cfg *cfg, const struct doca_flow_fwd *fwd,
                                    const struct doca_flow_fwd *fwd_miss, struct doca_flow_pipe **pipe);
-/** Adds an entry to a basic pipe. `actions` NULL; `match`, `monitor` and `fwd` may be NULL. In force at the return. */
+/**
+ * Adds an entry to a basic pipe. `actions` NULL; `match`, `monitor` and `fwd` may be NULL. In force at the return. The
+ * other entries stay as they are. DOCA_ERROR_INVALID_VALUE for `fwd` as doca_flow_pipe_create().
+ */
 doca_error_t doca_flow_pipe_add_entry(uint16_t pipe_queue, struct doca_flow_pipe *pipe,
                                       const struct doca_flow_match *match, const struct doca_flow_actions *actions,
                                       const struct doca_flow_monitor *monitor, const struct doca_flow_fwd *fwd,
                                       uint32_t flags, void *user_context, struct doca_flow_pipe_entry **entry);
 /**
  * Adds an entry to a control pipe; of several that match, the lowest `priority` number decides. In force at the
- * return.
+ * return. DOCA_ERROR_INVALID_VALUE for `fwd` as doca_flow_pipe_create().
  */
 doca_error_t doca_flow_pipe_control_add_entry(
     uint16_t pipe_queue, uint32_t priority, struct doca_flow_pipe *pipe, const struct doca_flow_match *match,

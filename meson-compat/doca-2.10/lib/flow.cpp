@@ -36,6 +36,8 @@ void add_entry(const std::shared_ptr<doca_flow_pipe>& pipe, weftio::flow_match m
     auto port = pipe->port.lock();
     require(port != nullptr, DOCA_ERROR_BAD_STATE, "the port of the pipe was stopped");
     require(to || pipe->fwd, DOCA_ERROR_INVALID_VALUE, "neither the entry nor its pipe says where packets go");
+    if (to)
+        to->require_queues_of(*port->dev);
     auto entry = std::make_shared<doca_flow_pipe_entry>();
     entry->pipe = pipe;
     entry->match = std::move(match);
@@ -217,6 +219,9 @@ doca_error_t doca_flow_pipe_create(const doca_flow_pipe_cfg* cfg, const doca_flo
         result(pipe, "pipe");
         auto to = forward_or_none(fwd);
         auto miss = forward_or_none(fwd_miss);
+        for (const auto* where : {&to, &miss})
+            if (*where)
+                (*where)->require_queues_of(*one->port->dev);
         auto made = std::make_shared<doca_flow_pipe>(*one, std::move(to), std::move(miss).value_or(forward{}));
         one->port->add(made);
         living<doca_flow_pipe>::add(made);

@@ -162,6 +162,12 @@ const eth_rxq* program_port::queue(std::uint16_t number)
     return number < most_queues && receivers_[number].queue ? &*receivers_[number].queue : nullptr;
 }
 
+bool program_port::has_queue(std::uint16_t number)
+{
+    std::lock_guard lock(mutex_);
+    return number < most_queues && receivers_[number].pool;
+}
+
 void program_port::run()
 {
     for (weftio_u32 attempt = 0; !stops_; ++attempt) {

@@ -47,6 +47,8 @@ class program_port {
     void stop() noexcept;
     /// The receive queue with this number, for rules; nullptr: the program has not started it.
     const eth_rxq* queue(std::uint16_t number);
+    /// Whether the program has set up a receive queue with this number.
+    bool has_queue(std::uint16_t number);
 
     /// The port with this DPDK number; nullptr: it is another's.
     static program_port* find(std::uint16_t id);
