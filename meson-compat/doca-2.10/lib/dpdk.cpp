@@ -26,6 +26,7 @@ doca_error_t doca_dpdk_port_probe(doca_dev* dev, const char* devargs)
     return call(__func__, [&] {
         auto device = known(dev);
         require(devargs, DOCA_ERROR_INVALID_VALUE, "the arguments are a null pointer");
+        device->opened->dpdk->open();
         device->opened->dpdk->is_probed = true;
     });
 }
@@ -36,7 +37,7 @@ doca_error_t doca_dpdk_get_first_port_id(const doca_dev* dev, std::uint16_t* por
         auto device = known(dev);
         auto& number = result(port_id, "port_id");
         require(device->opened->dpdk->is_probed, DOCA_ERROR_NOT_FOUND,
-                "the device was not probed; call doca_dpdk_port_probe first");
+                "the device was not probed, or its port was closed; call doca_dpdk_port_probe first");
         number = device->opened->dpdk->id();
     });
 }

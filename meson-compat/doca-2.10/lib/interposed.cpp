@@ -141,9 +141,11 @@ int rte_eth_dev_close(std::uint16_t port)
 {
     if (const int refused = status_of_process(__func__))
         return refused;
-    if (auto* ours = program_port::find(port))
-        ours->stop();
-    return NEXT(rte_eth_dev_close)(port);
+    auto* ours = program_port::find(port);
+    const int status = NEXT(rte_eth_dev_close)(port);
+    if (ours && status == 0)
+        ours->close();
+    return status;
 }
 
 } // extern "C"

@@ -80,25 +80,43 @@ program_port::program_port()
         receive_rings_.push_back(make_ring("rx", queue));
         send_rings_.push_back(make_ring("tx", queue));
     }
+    receivers_.resize(most_queues);
+    open();
+}
+
+void program_port::open()
+{
+    std::lock_guard lock(mutex_);
+    if (is_open_)
+        return;
     static std::atomic<unsigned> made{0};
     const int id = rte_eth_from_rings(fmt::format("doca{}", made++).c_str(), receive_rings_.data(), most_queues,
                                       send_rings_.data(), most_queues, 0);
     if (id < 0)
         throw error(errc::out_of_memory, "weftio: no DPDK port could be made for the program");
     id_ = static_cast<std::uint16_t>(id);
-    receivers_.resize(most_queues);
-    std::lock_guard lock(ports_mutex);
+    is_open_ = true;
+    std::lock_guard ports_lock(ports_mutex);
     ports()[id_] = this;
+}
+
+void program_port::close() noexcept
+{
+    stop();
+    std::lock_guard lock(mutex_);
+    is_open_ = is_probed = false;
+    for (auto& one : receivers_)
+        one.pool = nullptr;
+    std::lock_guard ports_lock(ports_mutex);
+    if (auto found = ports().find(id_); found != ports().end() && found->second == this)
+        ports().erase(found);
 }
 
 program_port::~program_port()
 {
-    stop();
-    {
-        std::lock_guard lock(ports_mutex);
-        ports().erase(id_);
-    }
-    if (rte_eth_dev_is_valid_port(id_)) {
+    const bool was_open = is_open_;
+    close();
+    if (was_open) {
         rte_eth_dev_stop(id_);
         rte_eth_dev_close(id_);
     }
@@ -212,7 +230,7 @@ void program_port::deliver(std::uint16_t number, std::uint32_t index)
     }
     std::memcpy(bytes, packet.address, packet.bytes);
     std::memset(bytes + packet.bytes, 0, std::min<std::size_t>(rte_pktmbuf_tailroom(mbuf), zeroed_bytes));
-    mbuf->port = id_;
+    mbuf->port = id();
     if (rte_ring_enqueue(receive_rings_[number], mbuf) != 0)
         rte_pktmbuf_free(mbuf);
 }

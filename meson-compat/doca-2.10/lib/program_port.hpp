@@ -38,6 +38,11 @@ class program_port {
     std::uint16_t id() const noexcept { return id_; }
     std::atomic<bool> is_probed{false};
 
+    /// Makes a DPDK port again, unless there is one, with another number. @throws weftio::error errc::out_of_memory
+    void open();
+    /// The program has closed the DPDK port, whose number may be another's soon.
+    void close() noexcept;
+
     /// Where packets come from and go to. Called once.
     void attach(const port& port) { port_ = port; }
     /// The pool of the program for packets of a receive queue.
@@ -65,7 +70,8 @@ class program_port {
     unsigned send(std::uint16_t number);
     bool enqueue(void* mbuf);
 
-    std::uint16_t id_ = 0;
+    std::atomic<std::uint16_t> id_{0};
+    std::atomic<bool> is_open_{false};
     std::optional<port> port_;
     std::vector<rte_ring*> receive_rings_, send_rings_;
     std::mutex mutex_; ///< of what follows, except in the thread

@@ -191,5 +191,34 @@ TEST_F(DocaProgramPort, GetsWhatPipesSendToItsQueuesAndSendsWithChecksums)
     end_port();
 }
 
+TEST_F(DocaProgramPort, LosesItsNumberWhenItIsClosedUntilTheDeviceIsProbedAgain)
+{
+    doca_flow_port_cfg* cfg = nullptr;
+    DOCA_OK(doca_flow_port_cfg_create(&cfg));
+    start_port();
+    EXPECT_NE(rte_eth_dev_close(id), 0); // it is started, and goes on
+    const std::uint16_t closed = id;
+    end_port();
+    std::uint16_t number = 0;
+    EXPECT_EQ(doca_dpdk_get_first_port_id(second, &number), DOCA_ERROR_NOT_FOUND);
+    EXPECT_EQ(doca_flow_port_cfg_set_devargs(cfg, std::to_string(closed).c_str()), DOCA_ERROR_NOT_FOUND);
+    DOCA_OK(doca_dpdk_port_probe(first, ""));
+    DOCA_OK(doca_dpdk_get_first_port_id(first, &number));
+    EXPECT_NE(number, closed); // another device keeps its own
+    start_port();
+    EXPECT_NE(id, number);
+    EXPECT_TRUE(rte_eth_dev_is_valid_port(id));
+    DOCA_OK(doca_flow_port_cfg_set_devargs(cfg, std::to_string(id).c_str()));
+    receiving gpu_queue;
+    gpu_queue.make_queue(gpu, second);
+    receiving::init_flow();
+    gpu_queue.start_port();
+    add_rule(make_root(gpu_queue.port), DOCA_FLOW_MATCH_TCP_FLAG_RST);
+    gpu_queue.end();
+    doca_flow_destroy();
+    end_port();
+    DOCA_OK(doca_flow_port_cfg_destroy(cfg));
+}
+
 } // namespace
 } // namespace weftio::test
