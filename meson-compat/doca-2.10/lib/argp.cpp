@@ -46,13 +46,17 @@ parser& begun_parser()
 std::vector<const doca_argp_param*> all_of_them(const parser& from);
 
 // Options of every program.
-doca_error_t show_help(void*, void*)
+doca_error_t show_help(void* value, void*)
 {
+    if (!*static_cast<bool*>(value))
+        return DOCA_SUCCESS;
     end_with(help_of(begun_parser().program, all_of_them(begun_parser())));
 }
 
-doca_error_t show_version(void*, void*)
+doca_error_t show_version(void* value, void*)
 {
+    if (!*static_cast<bool*>(value))
+        return DOCA_SUCCESS;
     if (!begun_parser().version)
         end_with(fmt::format("DOCA {}\n", doca_version_runtime()));
     const doca_error_t error = begun_parser().version(nullptr, begun_parser().configuration);
@@ -104,7 +108,8 @@ bool share_a_name(const doca_argp_param& one, const doca_argp_param& other)
 /// Help and version do not ask for mandatory options.
 bool ends_the_program(const given_option& option)
 {
-    return option.parameter->callback == show_help || option.parameter->callback == show_version;
+    const bool is_one = option.parameter->callback == show_help || option.parameter->callback == show_version;
+    return is_one && std::get<bool>(option.value);
 }
 
 void require_mandatory(const parser& from, const std::vector<given_option>& given)

@@ -25,6 +25,7 @@ option_word word_of(char* argument)
     char* name = argument + (two_dashes ? 2 : 1);
     char* equals = std::strchr(name, '=');
     const std::size_t length = equals ? static_cast<std::size_t>(equals - name) : std::strlen(name);
+    require(length, DOCA_ERROR_INVALID_VALUE, "\"{}\" has no name of an option before \"=\"", argument);
     return {{name, length}, two_dashes, equals ? equals + 1 : nullptr};
 }
 
@@ -57,8 +58,8 @@ bool boolean_of(const doca_argp_param& parameter, const char* value)
     if (!value)
         return true;
     const std::string_view text = value;
-    require(text == "true" || text == "false", DOCA_ERROR_INVALID_VALUE, "option {}: \"{}\" is neither true nor false",
-            shown(parameter), text);
+    require(text == "true" || text == "false", DOCA_ERROR_INVALID_VALUE,
+            "option {} takes no value but =true and =false, not \"{}\"", shown(parameter), text);
     return text == "true";
 }
 

@@ -183,7 +183,12 @@ TEST(DocaArgp, RefusesWithOneSentence)
     expect_refused({"-gpu", "17:00.0", "--"}, "\"--\" is no option");
     expect_refused({"-gpu", "17:00.0", "-"}, "\"-\" is no option");
     expect_refused({"-gpu", "17:00.0", ""}, "\"\" is no option");
-    expect_refused({"-gpu", "1", "-cm=yes"}, "option -cm, --use-cm: \"yes\" is neither true nor false");
+    for (const char* value : {"yes", "5", ""})
+        expect_refused({"-gpu", "1", ("-cm=" + std::string(value)).c_str()},
+                       "option -cm, --use-cm takes no value but =true and =false, not \"" + std::string(value) + "\"");
+    for (const char* nameless : {"-=true", "--=5", "-="}) // -t has no long name, which is no name of no letters
+        expect_refused({"-gpu", "1", nameless},
+                       "\"" + std::string(nameless) + "\" has no name of an option before \"=\"");
     for (const char* number : {"", "1x", "x", "2147483648", "0x10", " 1"})
         expect_refused({"-gpu", "1", "-t", number},
                        "option -t: \"" + std::string(number) + "\" is no decimal number, or too large for an int");
@@ -239,6 +244,16 @@ TEST(DocaArgp, VersionCallsBackAndEnds)
     });
     EXPECT_EQ(with.status, 0);
     EXPECT_EQ(with.out, "mine, configured");
+}
+
+TEST(DocaArgp, GoesOnWithoutHelpAndVersionThatAreFalse)
+{
+    const ended_child ended = in_child([] {
+        seen_options seen;
+        started parser(seen);
+        return parser.with({"--help=false", "-v=false", "-gpu", "1"}) == DOCA_SUCCESS && seen.gpu == "1" ? 5 : 6;
+    });
+    EXPECT_EQ(ended.status, 5) << ended.out << ended.err;
 }
 
 TEST(DocaArgp, SetsTheLevelsOfTheLog)
