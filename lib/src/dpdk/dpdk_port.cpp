@@ -21,6 +21,7 @@
 
 #include "core/log.hpp"
 #include "core/undying.hpp"
+#include "dpdk/close_on_exec.hpp"
 #include "dpdk/dma_mapping.hpp"
 #include "dpdk/environment.hpp"
 #include "dpdk/hotplug.hpp"
@@ -202,6 +203,7 @@ void dpdk_port::configure(std::string_view spec, const port_spec& parsed, const 
     if (shared_)
         shared_->receive_into(*pools_.received(0));
 
+    const close_on_exec descriptors;
     const rte_eth_conf configuration = configuration_for(info, any_length ? mtu : 0);
     if (int result = rte_eth_dev_configure(id_, queue_count_, queue_count_, &configuration); result != 0)
         fail_to_open(spec, "configuring the device", result);

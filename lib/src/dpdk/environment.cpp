@@ -33,6 +33,7 @@
 #include "core/process.hpp"
 #include "core/program.hpp"
 #include "core/undying.hpp"
+#include "dpdk/close_on_exec.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::dpdk {
@@ -277,6 +278,7 @@ class environment {
         std::vector<char*> argv;
         for (auto& argument : arguments_)
             argv.push_back(argument.data());
+        const close_on_exec descriptors;
         const int result = init_without_printing(static_cast<int>(argv.size()), argv.data());
         sched_setaffinity(0, sizeof allowed, &allowed);
         runs_ = result >= 0;

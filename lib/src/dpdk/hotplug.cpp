@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/undying.hpp"
+#include "dpdk/close_on_exec.hpp"
 
 namespace weftio::dpdk {
 
@@ -40,6 +41,7 @@ void empty(rte_ring* ring) noexcept
 int add_device(const char* bus, const std::string& name, const std::string& arguments)
 {
     std::scoped_lock lock(core::undying<hotplug>().one_at_a_time);
+    const close_on_exec descriptors;
     return rte_eal_hotplug_add(bus, name.c_str(), arguments.c_str());
 }
 

@@ -1,8 +1,14 @@
 // Devices, memory and queues as objects: their names, which order of calls is right, what is left of destroyed ones.
+#include <fcntl.h>
+
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
+#include "doca_dma.h"
 #include "doca_dpdk.h"
+#include "doca_rdma.h"
 #include "two_devices.hpp"
 
 namespace weftio::test {
@@ -236,6 +242,55 @@ TEST_F(DocaObjects, PortsOfPipesAreNamedByDeviceOrByNumber)
     DOCA_OK(doca_flow_port_stop(other));
     doca_flow_destroy();
     EXPECT_EQ(doca_flow_port_stop(port), DOCA_ERROR_INVALID_VALUE); // it went with flow
+}
+
+/// Descriptors that a program started by this one would inherit, as "3 -> /dev/hugepages".
+std::vector<std::string> inherited_descriptors()
+{
+    std::vector<std::string> inherited;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        const int descriptor = std::stoi(entry.path().filename());
+        const int flags = fcntl(descriptor, F_GETFD);
+        std::error_code gone;
+        if (descriptor > 2 && flags >= 0 && !(flags & FD_CLOEXEC))
+            inherited.push_back(entry.path().filename().string() + " -> " +
+                                std::filesystem::read_symlink(entry.path(), gone).string());
+    }
+    std::sort(inherited.begin(), inherited.end());
+    return inherited;
+}
+
+const auto inherited_at_start = inherited_descriptors(); // before any test opens a device
+
+TEST(DocaDescriptors, AreNotInheritedByProgramsThatAProgramStarts)
+{
+    setenv("WEFTIO_DOCA_DEVICES", "0000:09:00.0=loopback", 1);
+    auto* dev = open_device("09:00.0");
+    ASSERT_TRUE(dev);
+    doca_gpu* gpu = nullptr;
+    DOCA_OK(doca_gpu_create("cpu", &gpu));
+    receiving in;
+    in.make_queue(gpu, dev);
+    sending out;
+    out.make_queue(gpu, dev);
+    out.start();
+    doca_dma* dma = nullptr;
+    DOCA_OK(doca_dma_create(dev, &dma));
+    DOCA_OK(doca_ctx_set_datapath_on_gpu(doca_dma_as_ctx(dma), gpu));
+    DOCA_OK(doca_ctx_start(doca_dma_as_ctx(dma)));
+    doca_rdma* rdma = nullptr;
+    DOCA_OK(doca_rdma_create(dev, &rdma));
+    DOCA_OK(doca_ctx_set_datapath_on_gpu(doca_rdma_as_ctx(rdma), gpu));
+    DOCA_OK(doca_ctx_start(doca_rdma_as_ctx(rdma)));
+    EXPECT_EQ(inherited_descriptors(), inherited_at_start);
+    DOCA_OK(doca_rdma_destroy(rdma));
+    DOCA_OK(doca_dma_destroy(dma));
+    out.end();
+    DOCA_OK(doca_eth_rxq_destroy(in.queue));
+    in.memory.end();
+    DOCA_OK(doca_gpu_destroy(gpu));
+    DOCA_OK(doca_dev_close(dev));
+    unsetenv("WEFTIO_DOCA_DEVICES");
 }
 
 } // namespace
