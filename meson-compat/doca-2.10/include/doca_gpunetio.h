@@ -44,7 +44,10 @@ enum doca_gpu_semaphore_status {
  *         or no driver; DOCA_ERROR_NOT_SUPPORTED the GPU lacks something, which the log names
  */
 doca_error_t doca_gpu_create(const char *gpu_bus_id, struct doca_gpu **gpu);
-/** Ends the program's use of a GPU. What was made on it stays usable. @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE */
+/**
+ * Ends the program's use of a GPU. What was made on it stays usable, and memory stays until doca_gpu_mem_free(), which
+ * still takes `gpu`. @return DOCA_SUCCESS; DOCA_ERROR_INVALID_VALUE
+ */
 doca_error_t doca_gpu_destroy(struct doca_gpu *gpu);
 
 /**

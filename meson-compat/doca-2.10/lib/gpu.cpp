@@ -1,5 +1,7 @@
 #include "gpu.hpp"
 
+#include <vector>
+
 #include "dev.hpp"
 #include "log.hpp"
 
@@ -14,6 +16,26 @@ void require_memory_type(doca_gpu_mem_type type)
 }
 
 namespace {
+
+/// GPUs that were destroyed before their memory, which stays until it is freed. Never destroyed.
+struct destroyed_gpus {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<doca_gpu>> all;
+};
+destroyed_gpus& destroyed()
+{
+    static auto* one = new destroyed_gpus;
+    return *one;
+}
+
+std::shared_ptr<doca_gpu> living_or_destroyed(const doca_gpu* gpu)
+{
+    std::lock_guard lock(destroyed().mutex);
+    for (const auto& one : destroyed().all)
+        if (one.get() == gpu)
+            return one;
+    return known(gpu);
+}
 
 void tell_where_memory_lies()
 {
@@ -51,6 +73,12 @@ void doca_gpu::free(const void* address)
     blocks_.erase(found);
 }
 
+std::size_t doca_gpu::allocations()
+{
+    std::lock_guard lock(mutex_);
+    return blocks_.size();
+}
+
 std::optional<memory_part> doca_gpu::find(const void* address, std::size_t bytes)
 {
     const auto first = reinterpret_cast<std::uintptr_t>(address);
@@ -77,7 +105,14 @@ doca_error_t doca_gpu_create(const char* gpu_bus_id, doca_gpu** gpu)
 
 doca_error_t doca_gpu_destroy(doca_gpu* gpu)
 {
-    return call(__func__, [&] { living<doca_gpu>::remove(gpu); });
+    return call(__func__, [&] {
+        auto ended = living<doca_gpu>::remove(gpu);
+        if (const auto left = ended->allocations()) {
+            log_warning(fmt::format("doca_gpu_destroy: {} allocations stay until doca_gpu_mem_free", left));
+            std::lock_guard lock(destroyed().mutex);
+            destroyed().all.push_back(std::move(ended));
+        }
+    });
 }
 
 doca_error_t doca_gpu_mem_alloc(doca_gpu* gpu, std::size_t bytes, std::size_t alignment, doca_gpu_mem_type type,
@@ -99,7 +134,13 @@ doca_error_t doca_gpu_mem_alloc(doca_gpu* gpu, std::size_t bytes, std::size_t al
 
 doca_error_t doca_gpu_mem_free(doca_gpu* gpu, void* gpu_memory)
 {
-    return call(__func__, [&] { known(gpu)->free(gpu_memory); });
+    return call(__func__, [&] {
+        const auto owner = living_or_destroyed(gpu);
+        owner->free(gpu_memory);
+        std::lock_guard lock(destroyed().mutex);
+        if (!owner->allocations())
+            std::erase(destroyed().all, owner);
+    });
 }
 
 doca_error_t doca_gpu_dmabuf_fd(doca_gpu* gpu, void* gpu_memory, std::size_t bytes, int* dmabuf_fd)

@@ -40,6 +40,8 @@ struct doca_gpu {
     const weftio::memory& allocate(std::size_t bytes, std::size_t alignment);
     /// @throws weftio::doca::failure DOCA_ERROR_INVALID_VALUE
     void free(const void* address);
+    /// Number of allocations.
+    std::size_t allocations();
     /// The allocation that has these bytes; none if they are not in one of this GPU.
     std::optional<weftio::doca::memory_part> find(const void* address, std::size_t bytes);
 

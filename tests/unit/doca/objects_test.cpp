@@ -115,6 +115,23 @@ TEST_F(DocaObjects, MmapsAreConfiguredThenStarted)
     EXPECT_EQ(doca_gpu_mem_free(gpu, memory), DOCA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(DocaObjects, MemoryOutlivesItsGpuUntilItIsFreed)
+{
+    doca_gpu* other = nullptr;
+    void *kept = nullptr, *freed = nullptr, *cpu_kept = nullptr, *cpu_freed = nullptr;
+    DOCA_OK(doca_gpu_create("cpu", &other));
+    DOCA_OK(doca_gpu_mem_alloc(other, 1 << 20, 4096, DOCA_GPU_MEM_TYPE_CPU_GPU, &kept, &cpu_kept));
+    DOCA_OK(doca_gpu_mem_alloc(other, 1 << 20, 4096, DOCA_GPU_MEM_TYPE_GPU_CPU, &freed, &cpu_freed));
+    DOCA_OK(doca_gpu_destroy(other));
+    EXPECT_EQ(doca_gpu_destroy(other), DOCA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(doca_gpu_mem_alloc(other, 4096, 0, DOCA_GPU_MEM_TYPE_GPU, &freed, nullptr), DOCA_ERROR_INVALID_VALUE);
+    std::memset(cpu_kept, 0x5a, 1 << 20); // as a kernel that still runs does
+    DOCA_OK(doca_gpu_mem_free(other, freed));
+    EXPECT_EQ(doca_gpu_mem_free(other, freed), DOCA_ERROR_INVALID_VALUE);
+    DOCA_OK(doca_gpu_mem_free(other, kept));
+    EXPECT_EQ(doca_gpu_mem_free(other, kept), DOCA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(DocaObjects, MmapsOfPeersComeFromDescriptors)
 {
     std::vector<std::uint8_t> memory(65536);
