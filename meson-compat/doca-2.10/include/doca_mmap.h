@@ -18,6 +18,7 @@ extern "C" {
 struct doca_mmap;
 
 doca_error_t doca_mmap_create(struct doca_mmap **mmap);
+/** Destroys an mmap in any state. The rights of peers end as with doca_mmap_stop(). */
 doca_error_t doca_mmap_destroy(struct doca_mmap *mmap);
 /**
  * Registers the range with the devices.
@@ -26,6 +27,10 @@ doca_error_t doca_mmap_destroy(struct doca_mmap *mmap);
  *         of a kind that a device cannot access, which the log explains
  */
 doca_error_t doca_mmap_start(struct doca_mmap *mmap);
+/**
+ * Ends the registration. When it returns, peers access no byte of the range any more. Arrays and queues that were
+ * started with it go on; do not stop it while requests by them are under way, which may fail.
+ */
 doca_error_t doca_mmap_stop(struct doca_mmap *mmap);
 /** Adds a device, also to a started mmap. Adding it again does nothing. */
 doca_error_t doca_mmap_add_dev(struct doca_mmap *mmap, struct doca_dev *dev);

@@ -95,6 +95,12 @@ void doca_dev::add(const std::shared_ptr<weftio::memory_region>& region)
     regions_.push_back(region);
 }
 
+void weftio::doca::withdraw_from_peers(weftio::memory_region& region, const weftio::memory& memory)
+{
+    std::lock_guard lock(registrations_mutex);
+    region.replace(memory, {.rights = weftio::access::local_write});
+}
+
 const weftio::dma_engine& doca_dev::dma()
 {
     std::lock_guard lock(registrations_mutex);

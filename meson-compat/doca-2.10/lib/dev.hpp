@@ -74,6 +74,10 @@ struct doca_dev {
 
 namespace weftio::doca {
 
+/// Leaves a region the rights of this side, under the same key. Blocks for an iteration of the engines.
+/// @throws weftio::error as memory_region::replace
+void withdraw_from_peers(weftio::memory_region& region, const weftio::memory& memory);
+
 /// "0000:b5:00.0" of "b5:00.0", in lower case; empty if `text` is no PCI address.
 std::string whole_pci_address(std::string_view text);
 

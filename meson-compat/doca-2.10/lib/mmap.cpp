@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "weftio/error.hpp"
 
@@ -94,7 +95,21 @@ void doca_mmap::stop()
 {
     std::lock_guard lock(mutex_);
     require(registered_ || remote, DOCA_ERROR_BAD_STATE, "the mmap is not started");
-    registered_.reset();
+    unregister();
+}
+
+void doca_mmap::end()
+{
+    std::lock_guard lock(mutex_);
+    unregister();
+}
+
+/// Arrays and queues that have the range keep it, but no peer does.
+void doca_mmap::unregister()
+{
+    const auto last = std::exchange(registered_, nullptr);
+    if (last && last.use_count() > 1 && rights_of(flags_) != weftio::access::local_write)
+        withdraw_from_peers(last->region, *last->memory);
 }
 
 void doca_mmap::add(std::shared_ptr<doca_dev> device)
@@ -167,7 +182,7 @@ doca_error_t doca_mmap_create(doca_mmap** mmap)
 }
 doca_error_t doca_mmap_destroy(doca_mmap* mmap)
 {
-    return call(__func__, [&] { living<doca_mmap>::remove(mmap); });
+    return call(__func__, [&] { living<doca_mmap>::remove(mmap)->end(); });
 }
 doca_error_t doca_mmap_start(doca_mmap* mmap)
 {

@@ -32,6 +32,7 @@ struct doca_mmap {
 
     void start();
     void stop();
+    void end(); ///< the program has destroyed it, in any state
     void add(std::shared_ptr<doca_dev> device);
     void remove(const doca_dev* device);
     void set_permissions(std::uint32_t flags);
@@ -52,6 +53,7 @@ struct doca_mmap {
 
  private:
     void require_stopped() const;
+    void unregister();
     weftio::doca::memory_part part() const;
 
     std::mutex mutex_;

@@ -281,6 +281,35 @@ TEST_F(DocaRdma, WritesWithoutPermissionFailAtBothEnds)
     end();
 }
 
+TEST_F(DocaRdma, WritesIntoAStoppedMmapFailThoughItsArraysAreAlive)
+{
+    for (const bool is_destroyed : {false, true}) {
+        if (is_destroyed) {
+            client = {};
+            server = {};
+            client.create(gpu, first);
+            server.create(gpu, second);
+        }
+        start();
+        connect();
+        auto writer = launch(write_strong, 1u, client.handle, 0u, client.local, client.remote, 1u,
+                             DOCA_GPU_RDMA_WRITE_FLAG_NONE, &sent);
+        ASSERT_TRUE(finish(writer));
+        ASSERT_EQ(sent.status, DOCA_SUCCESS);
+        server.element(0)[8] = 1;
+        DOCA_OK(is_destroyed ? doca_mmap_destroy(server.mmap) : doca_mmap_stop(server.mmap));
+        writer = launch(write_strong, 1u, client.handle, 0u, client.local, client.remote, 1u,
+                        DOCA_GPU_RDMA_WRITE_FLAG_NONE, &sent);
+        ASSERT_TRUE(finish(writer));
+        EXPECT_EQ(sent.status, DOCA_ERROR_IO_FAILED);
+        EXPECT_EQ(server.element(0)[8], 1u);
+        if (is_destroyed) {
+            DOCA_OK(doca_mmap_create(&server.mmap)); // for end()
+        }
+        end();
+    }
+}
+
 /// Arguments that are refused, and rings that are full.
 void use_wrongly(doca_gpu_dev_rdma* rdma, doca_gpu_buf_arr* local, doca_gpu_buf_arr* remote, rdma_report* out)
 {
