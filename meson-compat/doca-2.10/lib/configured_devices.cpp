@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -27,6 +28,9 @@ std::string trimmed(std::string text)
 
 std::string content_of(const std::string& path)
 {
+    std::error_code unknown;
+    require(!std::filesystem::is_directory(path, unknown), DOCA_ERROR_BAD_CONFIG,
+            "{}={}: it is a folder; name a file with one device a line", variable, path);
     std::ifstream file(path);
     require(file.good(), DOCA_ERROR_BAD_CONFIG, "{}={}: the file cannot be read: {}", variable, path,
             std::strerror(errno));
@@ -114,8 +118,12 @@ std::vector<std::shared_ptr<doca_devinfo>> configured_devices()
         if (line.empty())
             continue;
         auto device = parsed(line);
-        for (const auto& earlier : devices)
+        for (const auto& earlier : devices) {
             require(earlier->pci != device->pci, DOCA_ERROR_BAD_CONFIG, "{} names {} twice", variable, device->pci);
+            require(device->ibdev.empty() || earlier->ibdev != device->ibdev, DOCA_ERROR_BAD_CONFIG,
+                    "{} gives the RDMA name {} to {} and to {}; give each device a name of its own", variable,
+                    device->ibdev, earlier->pci, device->pci);
+        }
         devices.push_back(std::move(device));
     }
     return devices;

@@ -52,7 +52,8 @@ TEST_F(DocaObjects, ListsCanBeMadeFromAFileAndBadEntriesAreRefused)
     DOCA_OK(doca_devinfo_destroy_list(list));
     EXPECT_EQ(doca_devinfo_destroy_list(list), DOCA_ERROR_INVALID_VALUE);
     for (const char* bad : {"eth0=iface:eth0", "0000:03:00.0", "0000:03:00.0=null;03:00.0=loopback",
-                            "0000:03:00.0,mlx5_0,10.0.0.300=null", "/nowhere/at/all"}) {
+                            "0000:03:00.0,mlx5_0,10.0.0.300=null", "/nowhere/at/all", "/tmp", ".",
+                            "0000:03:00.0,mlx5_0=null;0000:03:00.1,mlx5_0=loopback"}) {
         setenv("WEFTIO_DOCA_DEVICES", bad, 1);
         EXPECT_EQ(doca_devinfo_create_list(&list, &count), DOCA_ERROR_BAD_CONFIG) << bad;
     }
