@@ -52,8 +52,9 @@ doca_error_t doca_eth_rxq_estimate_packet_buf_size(enum doca_eth_rxq_type type, 
                                                    uint32_t max_packet_bytes, uint32_t max_packets, uint8_t log_max_lro,
                                                    uint32_t *bytes);
 /**
- * The memory of the slots: bytes [offset, offset + bytes) of a started mmap. A slot has bytes / max_packets; the last
- * 40 are zero behind each packet, so the longest packet is 40 bytes shorter than a slot.
+ * The memory of the slots: bytes [offset, offset + bytes) of a started mmap. A slot has bytes / slots, rounded down,
+ * where slots is max_packets or the next lower power of two. The last 40 are zero behind each packet, so the longest
+ * packet is 40 bytes shorter than a slot, and max_packet_bytes at most: longer ones are dropped, and counted.
  */
 doca_error_t doca_eth_rxq_set_pkt_buf(struct doca_eth_rxq *rxq, struct doca_mmap *mmap, uint64_t offset,
                                       uint32_t bytes);

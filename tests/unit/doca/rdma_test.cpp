@@ -310,6 +310,23 @@ TEST_F(DocaRdma, WritesIntoAStoppedMmapFailThoughItsArraysAreAlive)
     }
 }
 
+TEST_F(DocaRdma, MessagesToAPeerWithoutReceivesWaitUntilTheContextIsStopped)
+{
+    start();
+    connect();
+    auto sender = launch(send_messages, 1u, client.handle, client.local, &sent);
+    while (weftio_load_relaxed_u32(&client.handle->connections[0]->committed) < 2)
+        std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // many times what a peer asks to wait
+    EXPECT_TRUE(sender.alive());
+    DOCA_OK(doca_ctx_stop(client.context));
+    ASSERT_TRUE(finish(sender));
+    EXPECT_EQ(sent.wrong, 0u);
+    EXPECT_EQ(sent.status, DOCA_ERROR_SHUTDOWN);
+    DOCA_OK(doca_ctx_start(client.context)); // for end()
+    end();
+}
+
 /// Arguments that are refused, and rings that are full.
 void use_wrongly(doca_gpu_dev_rdma* rdma, doca_gpu_buf_arr* local, doca_gpu_buf_arr* remote, rdma_report* out)
 {
