@@ -7,6 +7,7 @@
 #include "doca_gpunetio_dev_eth_rxq.cuh"
 #include "kernel_calls.hpp"
 #include "log.hpp"
+#include "watch.hpp"
 
 using namespace weftio::doca;
 
@@ -76,6 +77,7 @@ void doca_eth_rxq::start()
     make_handle(*range_);
     is_receiving = true;
     refresh_rules();
+    watch(*queue);
 }
 
 void doca_eth_rxq::make_handle(const doca_mmap::registered& range)
@@ -99,6 +101,7 @@ void doca_eth_rxq::make_handle(const doca_mmap::registered& range)
 void doca_eth_rxq::stop()
 {
     is_receiving = false;
+    unwatch(*queue);
     weftio_store_release_sys_u32(&queue->control()->abort, 1);
     refresh_rules();
     if (const auto dropped = queue->counters().out_of_buffer)
