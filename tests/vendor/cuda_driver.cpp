@@ -37,6 +37,12 @@ unsigned long long stand_in_ids_asked()
 {
     return ids_asked.load();
 }
+/// For tests: whether one GPU can access the other one's memory. So often was access given so far.
+int stand_in_peers(bool can)
+{
+    peers = can;
+    return peer_accesses;
+}
 int cuInit(unsigned)
 {
     return success;
@@ -63,6 +69,22 @@ int cuDeviceGetByPCIBusId(int*, const char*)
 int cuDeviceGetName(char* name, int bytes, int device)
 {
     std::snprintf(name, static_cast<std::size_t>(bytes), "stand-in %d", device);
+    return success;
+}
+int cuDeviceCanAccessPeer(int* can, int device, int other)
+{
+    *can = peers && device != other;
+    return success;
+}
+int cuCtxEnablePeerAccess(gpu* other, unsigned flags)
+{
+    if (!current())
+        return invalid_context;
+    if (!peers || other == current() || flags != 0)
+        return invalid_device;
+    if (current()->reaches_other.exchange(true))
+        return peer_access_enabled_before;
+    ++peer_accesses;
     return success;
 }
 int cuDevicePrimaryCtxRetain(gpu** context, int device)

@@ -19,12 +19,13 @@ namespace stand_in {
 using device_pointer = unsigned long long;
 
 inline constexpr int success = 0, invalid_value = 1, out_of_memory = 2, invalid_device = 101, invalid_context = 201,
-                     invalid_handle = 400, not_found = 500, not_supported = 801;
+                     invalid_handle = 400, not_found = 500, peer_access_enabled_before = 704, not_supported = 801;
 
 /// A GPU; its address is that of its primary context.
 struct gpu {
     int number;
     unsigned flags = 0; ///< of its primary context
+    std::atomic<bool> reaches_other = false;
 };
 inline gpu gpus[] = {{0}, {1}};
 
@@ -53,6 +54,8 @@ inline std::map<std::uintptr_t, mapping> mappings;       ///< the same
 inline std::map<unsigned long long, std::size_t> blocks; ///< of cuMemCreate(), and their bytes
 inline unsigned long long last_id = 0;
 inline std::atomic<unsigned long long> ids_asked{0};
+inline std::atomic<bool> peers{true};
+inline std::atomic<int> peer_accesses{0}; ///< that cuCtxEnablePeerAccess() has given
 inline std::mutex copies_mutex;
 inline bool held = false;
 inline std::vector<std::function<void()>> waiting; ///< copies, while they are held

@@ -37,6 +37,10 @@ struct semaphore_options {
     memory_kind custom_info_kind = memory_kind::cpu_device;
     std::optional<bool> cpu_access{}; ///< empty: if the memory kinds allow it
     bool check_transitions = WEFTIO_DEBUG_BUILD;
+    /// A second device of the same kind: items pass between its kernels, which get peer(), and kernels of the first
+    /// device. Either device has a copy of status and packet info in its memory of kind `kind`, to which the other one
+    /// writes; custom info lies on the first device. Between two GPUs, memory_kind::device is the fastest.
+    std::optional<device> peer{};
 };
 
 /// Packets in a queue, as an item describes them.
@@ -72,7 +76,8 @@ class semaphore {
  public:
     /// @throws weftio::error
     ///     - `errc::invalid_argument` `items` is not in 1..2^20, or `custom_info_bytes` is above 2^20
-    ///     - `errc::not_reachable`    `cpu_access` is true and a kind is memory_kind::device, which only kernels access
+    ///     - `errc::not_reachable`    `cpu_access` is true and a kind is memory_kind::device, which only kernels
+    ///       access; or kernels of one device cannot access such memory of the other
     ///     - `errc::not_supported`    the device has no memory of that kind
     ///     - `errc::out_of_memory`
     explicit semaphore(const device& device, semaphore_options options = {});
@@ -85,6 +90,10 @@ class semaphore {
     weftio_dev_semaphore* handle() const noexcept;
     weftio_dev_control* control() const noexcept;
     std::uint32_t items() const noexcept;
+    /// The same items for kernels of the second device: the argument for their launch. Lives as long as the semaphore,
+    /// also across reset(), and reports its own illegal transitions.
+    /// @throws weftio::error errc::invalid_argument the semaphore has one device, or this is the peer already
+    semaphore& peer() const;
 
     semaphore_status get_status(std::uint32_t index) const;
     /// Returns what weftio_dev_semaphore_set_status returns.
@@ -110,14 +119,19 @@ class semaphore {
     /// All zero if transitions are not checked.
     semaphore_illegal illegal_transitions() const noexcept;
     /// Starts again with fresh memory and a new handle: every item FREE, indices from 0, no illegal transition counted.
-    /// Custom info stays. A running kernel keeps the old memory. Allocating memory of kind `device` may wait for
-    /// kernels that run on the device.
-    /// @throws weftio::error errc::out_of_memory; the semaphore is then unchanged
+    /// Custom info stays. A running kernel keeps the old memory. Allocating memory of kind `device`, in which the
+    /// handle lies, may wait for kernels that run on the device. With a peer, both start again.
+    /// @throws weftio::error errc::out_of_memory the semaphore is then unchanged; errc::invalid_argument peer() has
+    ///         returned this one
     void reset();
 
  private:
     friend detail::internals;
     struct state;
+
+    explicit semaphore(std::shared_ptr<state> state) noexcept;
+    static std::shared_ptr<state> make(const device& device, const semaphore_options& options,
+                                       std::shared_ptr<memory> custom_info);
 
     /// The semaphore with CPU addresses. Throws if the CPU has no access.
     const weftio_dev_semaphore& view() const;

@@ -78,6 +78,9 @@ class device_backend {
     virtual int cuda_number() const noexcept { return -1; }
     /// Whether kernels of this device may use memory of `other`.
     virtual bool shares_memory_with(const device_backend& other) const noexcept { return this == &other; }
+    /// Has kernels of this device access memory of `other` that is of kind `kind`. Throws weftio::error
+    /// errc::not_reachable if they cannot; `who` begins its text.
+    virtual void reach(const device_backend& other, memory_kind kind, std::string_view who);
     /// Allocates zeroed memory; throws weftio::error. The caller has checked `bytes` > 0 and `alignment`.
     virtual allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) = 0;
     virtual void release(const allocation& allocation, memory_kind kind) noexcept = 0;

@@ -11,6 +11,15 @@
 // What devices do that do nothing of their own.
 namespace weftio::devices {
 
+void device_backend::reach(const device_backend& other, memory_kind, std::string_view who)
+{
+    if (!shares_memory_with(other))
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: {}: kernels of device {} cannot access memory of {} {}; use two GPUs, two CPU "
+                                "devices, or one device",
+                                who, name(), name() == other.name() ? "another" : "device", other.name()));
+}
+
 std::pair<device_backend::allocation, memory_kind> device_backend::adopt(void* address, std::size_t)
 {
     throw error(errc::not_supported, fmt::format("weftio: device {}: memory at {} cannot be adopted: its kernels "

@@ -13,6 +13,7 @@
 #include "core/log.hpp"
 #include "core/process.hpp"
 #include "core/telemetry.hpp"
+#include "devices/backend.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -44,6 +45,25 @@ void check(const semaphore_options& options)
         check_reach(options, options.custom_info_kind, "custom info is");
 }
 
+std::uint32_t stride_of(const semaphore_options& options)
+{
+    return (options.custom_info_bytes + cache_line - 1) / cache_line * cache_line;
+}
+
+/// Has kernels of both devices access what they share.
+void connect(devices::device_backend& device, devices::device_backend& peer, const semaphore_options& options)
+{
+    device.reach(peer, options.kind, "semaphore");
+    peer.reach(device, options.kind, "semaphore");
+    if (options.custom_info_bytes)
+        peer.reach(device, options.custom_info_kind, "semaphore");
+}
+
+std::shared_ptr<memory> allocate(const device& device, std::size_t bytes, memory_kind kind)
+{
+    return std::make_shared<memory>(device.allocate(bytes, kind)); // zeroed, so all items are FREE
+}
+
 } // namespace
 
 const char* to_string(semaphore_status status) noexcept
@@ -60,8 +80,11 @@ const char* to_string(semaphore_status status) noexcept
 
 /// The memory of a semaphore between two resets; a running kernel keeps it alive.
 struct semaphore::state final : devices::lifeline {
-    /// @param custom_info  custom info of the state before reset(); empty: it is allocated
-    state(const device& device, const semaphore_options& options, std::shared_ptr<memory> custom_info = {});
+    /// The memory that both ends of a semaphore of two devices use.
+    struct shared_memory {
+        std::shared_ptr<memory> items, peer_items, custom_info;
+    };
+    state(const device& device, const semaphore_options& options, shared_memory memory);
     ~state() override;
 
     weftio_dev_control* control() const noexcept override { return view.control; }
@@ -80,54 +103,56 @@ struct semaphore::state final : devices::lifeline {
     semaphore_options options;
     std::uint32_t stride_bytes;
     bool cpu_access;
-    memory items, control_line, handle, illegal;
-    std::shared_ptr<memory> custom_info; ///< empty if items have none
-    weftio_dev_semaphore view{};         ///< the handle, with CPU addresses of all memory that the CPU can see
+    memory control_line, handle, illegal;
+    std::shared_ptr<memory> items, peer_items; ///< `peer_items` of the other device; empty if there is none
+    std::shared_ptr<memory> custom_info;       ///< empty if items have none
+    std::unique_ptr<semaphore> peer;           ///< the other end; empty if there is none, or this is that end
+    weftio_dev_semaphore view{};               ///< the handle, with CPU addresses of all memory that the CPU can see
     std::uint32_t oldest = 0;
     std::optional<core::telemetry_row> row; ///< last member, destroyed first: it reads the others
 };
 
-semaphore::state::state(const device& device, const semaphore_options& wanted, std::shared_ptr<memory> kept)
-    : where(device), options(wanted),
-      stride_bytes((wanted.custom_info_bytes + cache_line - 1) / cache_line * cache_line),
+semaphore::state::state(const device& device, const semaphore_options& wanted, shared_memory memory)
+    : where(device), options(wanted), stride_bytes(stride_of(wanted)),
       cpu_access(wanted.cpu_access.value_or(wanted.kind != memory_kind::device)),
-      items(device.allocate(std::size_t{wanted.items} * sizeof(weftio_dev_semaphore_item),
-                            wanted.kind)), // zeroed, so all items are FREE
       control_line(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
-      handle(device.allocate(sizeof(weftio_dev_semaphore), memory_kind::cpu_device)),
+      handle(device.allocate(sizeof(weftio_dev_semaphore), memory_kind::device)),
       illegal(device.allocate(sizeof(weftio_dev_semaphore_illegal), memory_kind::cpu_device)),
-      custom_info(std::move(kept))
+      items(std::move(memory.items)), peer_items(std::move(memory.peer_items)),
+      custom_info(std::move(memory.custom_info))
 {
-    if (stride_bytes && !custom_info)
-        custom_info = std::make_shared<memory>(
-            device.allocate(std::size_t{options.items} * stride_bytes, options.custom_info_kind));
     make_handle();
     row.emplace(core::telemetry_kind::semaphore, [this](rte_tel_data* dict) { fill_row(dict); });
 }
 
 void semaphore::state::make_handle()
 {
-    auto* made = new (handle.cpu_address()) weftio_dev_semaphore{};
-    made->clock = where.clock();
-    made->mask = std::has_single_bit(options.items) ? options.items - 1 : UINT32_MAX;
-    made->count = options.items;
-    made->end = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / options.items * options.items);
-    made->abi = WEFTIO_DEV_ABI_SEMAPHORE;
-    made->custom_info_stride_bytes = stride_bytes;
-    view = *made;
+    weftio_dev_semaphore made{};
+    made.clock = where.clock();
+    made.mask = std::has_single_bit(options.items) ? options.items - 1 : UINT32_MAX;
+    made.count = options.items;
+    made.end = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / options.items * options.items);
+    made.abi = WEFTIO_DEV_ABI_SEMAPHORE;
+    made.custom_info_stride_bytes = stride_bytes;
+    view = made;
 
-    made->items = static_cast<weftio_dev_semaphore_item*>(items.device_address());
-    made->control = static_cast<weftio_dev_control*>(control_line.device_address());
-    view.items = static_cast<weftio_dev_semaphore_item*>(items.cpu_address());
+    made.items = static_cast<weftio_dev_semaphore_item*>(items->device_address());
+    made.control = static_cast<weftio_dev_control*>(control_line.device_address());
+    view.items = static_cast<weftio_dev_semaphore_item*>(items->cpu_address());
     view.control = static_cast<weftio_dev_control*>(control_line.cpu_address());
+    if (peer_items) {
+        made.peer_items = static_cast<weftio_dev_semaphore_item*>(peer_items->device_address());
+        view.peer_items = static_cast<weftio_dev_semaphore_item*>(peer_items->cpu_address());
+    }
     if (custom_info) {
-        made->custom_info = static_cast<std::uint8_t*>(custom_info->device_address());
+        made.custom_info = static_cast<std::uint8_t*>(custom_info->device_address());
         view.custom_info = static_cast<std::uint8_t*>(custom_info->cpu_address());
     }
     if (options.check_transitions) {
-        made->illegal = static_cast<weftio_dev_semaphore_illegal*>(illegal.device_address());
+        made.illegal = static_cast<weftio_dev_semaphore_illegal*>(illegal.device_address());
         view.illegal = static_cast<weftio_dev_semaphore_illegal*>(illegal.cpu_address());
     }
+    handle.upload(&made, sizeof made);
 }
 
 /// @pre the CPU can see the items
@@ -205,7 +230,28 @@ void semaphore::state::log_illegal() const
 semaphore::semaphore(const device& device, semaphore_options options)
 {
     check(options);
-    state_ = core::make_shared_here<state>(device, options);
+    if (options.peer)
+        connect(detail::internals::backend(device), detail::internals::backend(*options.peer), options);
+    std::shared_ptr<memory> custom_info;
+    if (options.custom_info_bytes)
+        custom_info = allocate(device, std::size_t{options.items} * stride_of(options), options.custom_info_kind);
+    state_ = make(device, options, std::move(custom_info));
+}
+
+semaphore::semaphore(std::shared_ptr<state> state) noexcept : state_(std::move(state)) {}
+
+std::shared_ptr<semaphore::state> semaphore::make(const device& device, const semaphore_options& options,
+                                                  std::shared_ptr<memory> custom_info)
+{
+    const std::size_t bytes = std::size_t{options.items} * sizeof(weftio_dev_semaphore_item);
+    state::shared_memory memory{allocate(device, bytes, options.kind), {}, std::move(custom_info)};
+    if (!options.peer)
+        return core::make_shared_here<state>(device, options, memory);
+    memory.peer_items = allocate(*options.peer, bytes, options.kind);
+    auto made = core::make_shared_here<state>(device, options, memory);
+    std::swap(memory.items, memory.peer_items);
+    made->peer.reset(new semaphore(core::make_shared_here<state>(*options.peer, options, memory)));
+    return made;
 }
 
 semaphore::semaphore(semaphore&&) noexcept = default;
@@ -230,6 +276,19 @@ std::shared_ptr<devices::lifeline> detail::internals::line(const semaphore& sema
 std::uint32_t semaphore::items() const noexcept
 {
     return state_->options.items;
+}
+
+semaphore& semaphore::peer() const
+{
+    if (!state_->peer)
+        throw error(
+            errc::invalid_argument,
+            state_->peer_items
+                ? "weftio: semaphore: peer() is called on what peer() has returned; the semaphore itself is for "
+                  "kernels of the first device"
+                : "weftio: semaphore: peer() is called, but the semaphore has one device; name the second one "
+                  "in semaphore_options::peer");
+    return *state_->peer;
 }
 
 const weftio_dev_semaphore& semaphore::view() const
@@ -292,7 +351,16 @@ semaphore_illegal semaphore::illegal_transitions() const noexcept
 
 void semaphore::reset()
 {
-    state_ = core::make_shared_here<state>(state_->where, state_->options, state_->custom_info);
+    if (state_->peer_items && !state_->peer)
+        throw error(errc::invalid_argument,
+                    "weftio: semaphore: reset() is called on what peer() has returned; reset the "
+                    "semaphore itself, which begins both anew");
+    std::shared_ptr<state> made = make(state_->where, state_->options, state_->custom_info);
+    if (made->peer) {
+        std::swap(state_->peer->state_, made->peer->state_); // peer() stays the same object
+        std::swap(state_->peer, made->peer);
+    }
+    state_ = std::move(made);
 }
 
 } // namespace weftio

@@ -38,6 +38,7 @@ struct stand_in {
     void (*hold)(bool) = find<void(bool)>("stand_in_hold");
     std::size_t (*held)() = find<std::size_t()>("stand_in_held");
     unsigned long long (*ids_asked)() = find<unsigned long long()>("stand_in_ids_asked");
+    int (*peers)(bool) = find<int(bool)>("stand_in_peers");
 
     template <class Function>
     Function* find(const char* name) const

@@ -124,6 +124,41 @@ WEFTIO_KERNEL void relay_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* 
         }
 }
 
+/** Lane k of n asks with items k, k + n, ... below `total`, and checks that each comes back DONE, turned round. */
+WEFTIO_KERNEL void ask_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* items, weftio_u32 total,
+                             WEFTIO_GLOBAL struct account* account)
+{
+    weftio_u32 count, first;
+
+    for (weftio_u32 index = grid_lane(); index < total; index += grid_lanes())
+        if (hand_over(items, index) != WEFTIO_DEV_OK ||
+            weftio_dev_semaphore_wait_packet_info(items, index, WEFTIO_DEV_SEMAPHORE_DONE, 0, &count, &first) !=
+                WEFTIO_DEV_OK ||
+            count != first_of(index) || first != count_of(index) ||
+            weftio_dev_semaphore_set_status(items, index, WEFTIO_DEV_SEMAPHORE_FREE) != WEFTIO_DEV_OK) {
+            weftio_fetch_add_u32(&account->failed, 1);
+            return;
+        }
+}
+
+/** Lane k of n checks items k, k + n, ... below `total`, and sets them DONE with count and first in turn. */
+WEFTIO_KERNEL void answer_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* items, weftio_u32 total,
+                                WEFTIO_GLOBAL struct account* account)
+{
+    weftio_u32 count, first;
+
+    for (weftio_u32 index = grid_lane(); index < total; index += grid_lanes()) {
+        if (weftio_dev_semaphore_wait_packet_info(items, index, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first) !=
+                WEFTIO_DEV_OK ||
+            weftio_dev_semaphore_set_status(items, index, WEFTIO_DEV_SEMAPHORE_HOLD) != WEFTIO_DEV_OK) {
+            weftio_fetch_add_u32(&account->failed, 1);
+            return;
+        }
+        weftio_fetch_add_u32(is_right(items, index, count, first) ? &account->passed : &account->wrong, 1);
+        weftio_dev_semaphore_set_packet_info(items, index, WEFTIO_DEV_SEMAPHORE_DONE, first, count);
+    }
+}
+
 /** Calls every function that does not wait, on FREE items from `index` on, and stores each result in `seen`. */
 WEFTIO_KERNEL void call_each_function(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index,
                                       WEFTIO_GLOBAL weftio_u32* seen)

@@ -11,6 +11,10 @@
  * visible to a reader of that status. Items of different indices are independent, so any lanes and blocks may work on
  * different items at once. Every function is called by one lane for itself.
  *
+ * A semaphore of two devices (semaphore_options::peer) keeps a copy of each item in the memory of either device. A
+ * kernel reads the copy of its own device and writes to that of the other, so that nobody polls over the bus. Its items
+ * pass from device to device: a status is no signal to other kernels of the device that sets it.
+ *
  * With WEFTIO_DEV_CHECKS (handle.h), if the handle is no semaphore, or another version's: functions that return a
  * status of their own return WEFTIO_DEV_INVALID_ARGUMENT, the status of an item is WEFTIO_DEV_SEMAPHORE_ERROR, and an
  * address is 0.
@@ -35,7 +39,7 @@ struct weftio_dev_semaphore_item {
     weftio_u32 status;
     weftio_u32 count; /**< packets */
     weftio_u32 first; /**< index of the first packet in its queue */
-    weftio_u32 reserved;
+    weftio_u32 own;   /**< semaphore of two devices: the word that this device has written last to the other one */
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore_item) == 16, "host and device share this layout");
 
@@ -63,6 +67,7 @@ struct weftio_dev_semaphore {
     weftio_u32 count;
     weftio_u32 end; /**< one past the last index: the largest multiple of `count` up to 2^32; 0: 2^32 */
     weftio_u32 reserved;
+    WEFTIO_GLOBAL struct weftio_dev_semaphore_item *peer_items; /**< copies of the other device; 0: one device */
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore) == (WEFTIO_DEV_ABI_SEMAPHORE & 0xffffu),
                      "host and device share this layout");
@@ -90,11 +95,11 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_slot(const WEFTIO_GLOBAL struct weftio
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return 0;
-    weftio_u32 mask = semaphore->mask;
+    weftio_u32 mask = weftio_load_constant_u32(&semaphore->mask);
 
     if (mask != 0xffffffffu)
         return index & mask;
-    weftio_u32 count = semaphore->count;
+    weftio_u32 count = weftio_load_constant_u32(&semaphore->count);
 
     return index < count ? index : index % count;
 }
@@ -108,24 +113,52 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_next(const WEFTIO_GLOBAL struct weftio
     return index + 1 == semaphore->end ? 0 : index + 1;
 }
 
-/**
- * Address of item `index`. Functions of this header compute it once, because after a store they would reload the
- * handle.
- */
-WEFTIO_FN WEFTIO_GLOBAL struct weftio_dev_semaphore_item *
-weftio_dev_semaphore_item_at(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
+/** An item, and its copy in the memory of the other device: 0 if the semaphore has one device. */
+struct weftio_dev_semaphore_place {
+    WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item;
+    WEFTIO_GLOBAL struct weftio_dev_semaphore_item *peer;
+};
+
+/** Where item `index` lies. Functions of this header look once: after a store they would reload the handle. */
+WEFTIO_FN struct weftio_dev_semaphore_place
+weftio_dev_semaphore_place_of(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
 {
-    return &semaphore->items[weftio_dev_semaphore_slot(semaphore, index)];
+    weftio_u64 items = weftio_load_constant_u64(&semaphore->items);
+    weftio_u64 peers = weftio_load_constant_u64(&semaphore->peer_items);
+    weftio_u32 slot = weftio_dev_semaphore_slot(semaphore, index);
+    struct weftio_dev_semaphore_place place;
+
+    place.item = (WEFTIO_GLOBAL struct weftio_dev_semaphore_item *)items + slot;
+    place.peer = peers ? (WEFTIO_GLOBAL struct weftio_dev_semaphore_item *)peers + slot : 0;
+    return place;
+}
+
+/**
+ * Word of a status of a semaphore of two devices: the status in the lowest three bits, and above it a number that
+ * grows with each change by either device.
+ */
+#define WEFTIO_DEV_SEMAPHORE_STATUS_BITS 7u
+
+/**
+ * The newer of two words of an item: `seen`, which the other device has written, and `own`. Either device may write up
+ * to 2^28 times in a row.
+ */
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_newer(weftio_u32 seen, weftio_u32 own)
+{
+    return (weftio_s32)(seen - own) < 0 ? own : seen;
 }
 
 /** Status of an item. */
-WEFTIO_FN weftio_u32 weftio_dev_semaphore_status_of(const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item)
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_status_of(struct weftio_dev_semaphore_place place)
 {
+    weftio_u32 own = place.peer ? weftio_load_relaxed_u32(&place.item->own) : 0; /* first: nothing waits for it */
     /*
      * Acquire, pairs with the release in weftio_dev_semaphore_publish: packet info and custom info are visible
      * afterwards.
      */
-    return weftio_load_acquire_sys_u32(&item->status);
+    weftio_u32 seen = weftio_load_acquire_sys_u32(&place.item->status);
+
+    return place.peer ? weftio_dev_semaphore_newer(seen, own) & WEFTIO_DEV_SEMAPHORE_STATUS_BITS : seen;
 }
 
 /** Status of item `index`. Never blocks. What was written before that status was set may be read afterwards. */
@@ -134,17 +167,29 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_get_status(const WEFTIO_GLOBAL struct 
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_SEMAPHORE_ERROR;
-    return weftio_dev_semaphore_status_of(weftio_dev_semaphore_item_at(semaphore, index));
+    return weftio_dev_semaphore_status_of(weftio_dev_semaphore_place_of(semaphore, index));
 }
 
 /** Sets the status of an item, which passes it to its next owner. */
-WEFTIO_FN void weftio_dev_semaphore_publish(WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item, weftio_u32 status)
+WEFTIO_FN void weftio_dev_semaphore_publish(struct weftio_dev_semaphore_place place, weftio_u32 status)
 {
+    WEFTIO_GLOBAL weftio_u32 *to = &place.item->status;
+    weftio_u32 word = status;
+
+    if (place.peer) {
+        word = weftio_load_relaxed_u32(&place.item->own);
+        word = weftio_dev_semaphore_newer(weftio_load_relaxed_u32(&place.item->status), word);
+        word = (word | WEFTIO_DEV_SEMAPHORE_STATUS_BITS) + 1 + (status & WEFTIO_DEV_SEMAPHORE_STATUS_BITS);
+        to = &place.peer->status;
+    }
     /*
      * Release, pairs with the acquire in weftio_dev_semaphore_status_of: all that the owner wrote and read comes
      * before.
      */
-    weftio_store_release_sys_u32(&item->status, status);
+    weftio_store_release_sys_u32(to, word);
+    /* Behind the release, which would wait for it. The other device never writes this word, so no order is needed. */
+    if (place.peer)
+        weftio_store_relaxed_u32(&place.item->own, word);
 }
 
 /** Counts a refused transition and remembers the first. */
@@ -161,16 +206,16 @@ WEFTIO_FN void weftio_dev_semaphore_record(WEFTIO_GLOBAL struct weftio_dev_semap
 }
 
 /**
- * Whether transitions are checked and `item`, the item of `index`, must not go to status `to`: 1 or 0. Counts the
- * refused transition.
+ * Whether transitions are checked and the item at `place`, that of `index`, must not go to status `to`: 1 or 0. Counts
+ * the refused transition.
  */
 WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(WEFTIO_GLOBAL struct weftio_dev_semaphore_illegal *illegal,
-                                                  const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item,
-                                                  weftio_u32 index, weftio_u32 to)
+                                                  struct weftio_dev_semaphore_place place, weftio_u32 index,
+                                                  weftio_u32 to)
 {
     if (!illegal)
         return 0;
-    weftio_u32 from = weftio_dev_semaphore_status_of(item);
+    weftio_u32 from = weftio_dev_semaphore_status_of(place);
 
     if (weftio_dev_semaphore_is_legal(from, to))
         return 0;
@@ -190,12 +235,20 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct 
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
+    struct weftio_dev_semaphore_place place = weftio_dev_semaphore_place_of(semaphore, index);
 
-    if (weftio_dev_semaphore_refuses(semaphore->illegal, item, index, status))
+    if (weftio_dev_semaphore_refuses(semaphore->illegal, place, index, status))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    weftio_dev_semaphore_publish(item, status);
+    weftio_dev_semaphore_publish(place, status);
     return WEFTIO_DEV_OK;
+}
+
+/** Writes packet info to one copy of an item. */
+WEFTIO_FN void weftio_dev_semaphore_store_info(WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item, weftio_u32 count,
+                                               weftio_u32 first)
+{
+    weftio_store_relaxed_u32(&item->count, count);
+    weftio_store_relaxed_u32(&item->first, first);
 }
 
 /** Writes packet info, then sets the status of the item: as weftio_dev_semaphore_set_status. */
@@ -205,13 +258,14 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_packet_info(const WEFTIO_GLOBAL st
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
+    struct weftio_dev_semaphore_place place = weftio_dev_semaphore_place_of(semaphore, index);
 
-    if (weftio_dev_semaphore_refuses(semaphore->illegal, item, index, status))
+    if (weftio_dev_semaphore_refuses(semaphore->illegal, place, index, status))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    weftio_store_relaxed_u32(&item->count, count);
-    weftio_store_relaxed_u32(&item->first, first);
-    weftio_dev_semaphore_publish(item, status);
+    weftio_dev_semaphore_store_info(place.item, count, first);
+    if (place.peer)
+        weftio_dev_semaphore_store_info(place.peer, count, first);
+    weftio_dev_semaphore_publish(place, status);
     return WEFTIO_DEV_OK;
 }
 
@@ -228,12 +282,12 @@ weftio_dev_semaphore_get_packet_info_status(const WEFTIO_GLOBAL struct weftio_de
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
+    struct weftio_dev_semaphore_place place = weftio_dev_semaphore_place_of(semaphore, index);
 
-    if (weftio_dev_semaphore_status_of(item) != status)
+    if (weftio_dev_semaphore_status_of(place) != status)
         return WEFTIO_DEV_NOT_FOUND;
-    *count = weftio_load_relaxed_u32(&item->count);
-    *first = weftio_load_relaxed_u32(&item->first);
+    *count = weftio_load_relaxed_u32(&place.item->count);
+    *first = weftio_load_relaxed_u32(&place.item->first);
     return WEFTIO_DEV_OK;
 }
 
@@ -266,24 +320,38 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_late(const WEFTIO_GLOBAL struct weftio
  */
 #define WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS 64u
 
-/** Waits until `item`, the item of `index`, has status `status`; see weftio_dev_semaphore_wait_status. */
-WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_item(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
-                                                    const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item,
-                                                    weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns)
+/**
+ * Whether attempt `attempt` of a wait looks at the abort flag and leaves a trace: each does, but between two devices
+ * every 64th, since both lie in memory of the host, which a GPU reaches more slowly than the other GPU.
+ */
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_looks(struct weftio_dev_semaphore_place place, weftio_u32 index,
+                                                weftio_u32 attempt)
 {
-    WEFTIO_GLOBAL struct weftio_dev_control *control = semaphore->control;
+    return !place.peer || attempt % WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS == WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS - 1 ||
+           (attempt == 0 && index % WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS == 0);
+}
+
+/** Waits until the item at `place`, the item of `index`, has status `status`; see weftio_dev_semaphore_wait_status. */
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_item(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                    struct weftio_dev_semaphore_place place, weftio_u32 index,
+                                                    weftio_u32 status, weftio_u64 timeout_ns)
+{
+    WEFTIO_GLOBAL struct weftio_dev_control *control =
+        (WEFTIO_GLOBAL struct weftio_dev_control *)weftio_load_constant_u64(&semaphore->control);
     weftio_u64 deadline_ns = 0;
 
     for (weftio_u32 attempt = 0;; ++attempt) {
+        const weftio_u32 looks = weftio_dev_semaphore_looks(place, index, attempt);
         weftio_s32 result = WEFTIO_DEV_OK;
 
-        if (weftio_dev_aborted(control))
+        if (looks && weftio_dev_aborted(control))
             result = WEFTIO_DEV_ABORTED;
-        else if (weftio_dev_semaphore_status_of(item) != status)
+        else if (weftio_dev_semaphore_status_of(place) != status)
             result = weftio_dev_semaphore_late(semaphore, timeout_ns, &deadline_ns);
         else if (index % WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS)
             return WEFTIO_DEV_OK;
-        weftio_dev_beat(control, &control->beats, WEFTIO_DEV_FUNCTION_SEMAPHORE, index, result);
+        if (looks)
+            weftio_dev_beat(control, &control->beats, WEFTIO_DEV_FUNCTION_SEMAPHORE, index, result);
         if (result != WEFTIO_DEV_NOT_FOUND)
             return result;
         weftio_relax(attempt);
@@ -294,14 +362,15 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_item(const WEFTIO_GLOBAL struct w
  * Waits until item `index` has status `status`, `timeout_ns` has passed or the host asks the kernel to end.
  *
  * @param timeout_ns  0: no time bound; the wait ends with the abort flag
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED, also when the item has that status
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED, also when the item has that status. On a semaphore of
+ *         two devices, a wait that succeeds at once sees the abort flag only if `index` is a multiple of 64
  */
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                       weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns)
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    return weftio_dev_semaphore_wait_item(semaphore, weftio_dev_semaphore_item_at(semaphore, index), index, status,
+    return weftio_dev_semaphore_wait_item(semaphore, weftio_dev_semaphore_place_of(semaphore, index), index, status,
                                           timeout_ns);
 }
 
@@ -312,12 +381,12 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_packet_info(const WEFTIO_GLOBAL s
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
-    weftio_s32 result = weftio_dev_semaphore_wait_item(semaphore, item, index, status, timeout_ns);
+    struct weftio_dev_semaphore_place place = weftio_dev_semaphore_place_of(semaphore, index);
+    weftio_s32 result = weftio_dev_semaphore_wait_item(semaphore, place, index, status, timeout_ns);
 
     if (result != WEFTIO_DEV_OK)
         return result;
-    *count = weftio_load_relaxed_u32(&item->count);
-    *first = weftio_load_relaxed_u32(&item->first);
+    *count = weftio_load_relaxed_u32(&place.item->count);
+    *first = weftio_load_relaxed_u32(&place.item->first);
     return WEFTIO_DEV_OK;
 }

@@ -108,6 +108,27 @@ cuda_device::~cuda_device()
     cuda_.cuDevicePrimaryCtxRelease_v2(number_);
 }
 
+void cuda_device::reach(const device_backend& other, memory_kind kind, std::string_view who)
+{
+    const auto* peer = dynamic_cast<const cuda_device*>(&other);
+    if (!peer)
+        return device_backend::reach(other, kind, who);
+    if (shares_memory_with(other) || kind != memory_kind::device) // pinned memory is of all GPUs
+        return;
+    int can = 0;
+    cuda_.check(cuda_.cuDeviceCanAccessPeer(&can, number_, peer->number_), "asking whether a GPU can access another");
+    if (can == 0)
+        throw error(
+            errc::not_reachable,
+            fmt::format("weftio: {}: kernels of cuda:{} cannot access memory of kind \"device\" of cuda:{}: the "
+                        "driver says that these GPUs are no peers (\"nvidia-smi topo -p2p rw\" says why); use "
+                        "memory_kind::cpu_device, which all GPUs access",
+                        who, number_, peer->number_));
+    const current_context now = use();
+    if (const result status = cuda_.cuCtxEnablePeerAccess(peer->context_, 0); status != peer_access_enabled_before)
+        cuda_.check(status, "giving a GPU access to another");
+}
+
 device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t alignment, memory_kind kind)
 {
     constexpr std::size_t natural_alignment = 256;

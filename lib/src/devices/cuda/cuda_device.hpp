@@ -30,6 +30,7 @@ class cuda_device final : public device_backend {
         const auto* gpu = dynamic_cast<const cuda_device*>(&other);
         return gpu && gpu->context_ == context_;
     }
+    void reach(const device_backend& other, memory_kind kind, std::string_view who) override;
     allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) override;
     void release(const allocation& allocation, memory_kind kind) noexcept override;
     std::pair<allocation, memory_kind> adopt(void* address, std::size_t bytes) override;

@@ -30,10 +30,12 @@ void find_functions(void* library, driver& made)
     WEFTIO_FIND(cuDeviceGetByPCIBusId);
     WEFTIO_FIND(cuDeviceGetName);
     WEFTIO_FIND(cuDeviceGetAttribute);
+    WEFTIO_FIND(cuDeviceCanAccessPeer);
     WEFTIO_FIND(cuDevicePrimaryCtxRetain);
     WEFTIO_FIND(cuDevicePrimaryCtxRelease_v2);
     WEFTIO_FIND(cuCtxPushCurrent_v2);
     WEFTIO_FIND(cuCtxPopCurrent_v2);
+    WEFTIO_FIND(cuCtxEnablePeerAccess);
     WEFTIO_FIND(cuMemAlloc_v2);
     WEFTIO_FIND(cuMemFree_v2);
     WEFTIO_FIND(cuMemHostAlloc);

@@ -17,7 +17,7 @@ using module = struct module_opaque*;
 using function = struct function_opaque*;
 using stream = struct stream_opaque*;
 
-inline constexpr result success = 0, invalid_context = 201, not_ready = 600;
+inline constexpr result success = 0, invalid_context = 201, not_ready = 600, peer_access_enabled_before = 704;
 inline constexpr unsigned stream_non_blocking = 1, host_alloc_portable = 1, host_alloc_device_map = 2;
 
 enum device_attribute : int {
@@ -90,10 +90,12 @@ struct driver {
     result (*cuDeviceGetByPCIBusId)(device_number*, const char*);
     result (*cuDeviceGetName)(char*, int, device_number);
     result (*cuDeviceGetAttribute)(int*, int, device_number);
+    result (*cuDeviceCanAccessPeer)(int*, device_number, device_number);
     result (*cuDevicePrimaryCtxRetain)(context*, device_number);
     result (*cuDevicePrimaryCtxRelease_v2)(device_number);
     result (*cuCtxPushCurrent_v2)(context);
     result (*cuCtxPopCurrent_v2)(context*);
+    result (*cuCtxEnablePeerAccess)(context, unsigned);
     result (*cuMemAlloc_v2)(device_pointer*, std::size_t);
     result (*cuMemFree_v2)(device_pointer);
     result (*cuMemHostAlloc)(void**, std::size_t, unsigned);
