@@ -2,6 +2,8 @@
 // unit/rdma/foreign_test.cpp.
 #include "foreign_code.hpp"
 
+#include <fmt/format.h>
+
 #include "fixture.hpp"
 #include "unit/rdma/posted_ends.hpp"
 
@@ -10,6 +12,10 @@ namespace weftio::test {
 namespace {
 
 class GpuForeign : public testing::WithParamInterface<foreign_shape>, public gpu_fixture {};
+
+/// Lanes of each of the 64 blocks.
+class GpuForeignCrowd : public testing::WithParamInterface<std::tuple<foreign_shape, foreign_manner, unsigned>>,
+                        public gpu_fixture {};
 
 } // namespace
 
@@ -26,6 +32,26 @@ TEST_P(GpuForeign, CodeSendsWritesReadsAndReceivesThroughRingsOfItsOwn)
 INSTANTIATE_TEST_SUITE_P(Of, GpuForeign, testing::ValuesIn(foreign_shapes),
                          [](const testing::TestParamInfo<foreign_shape>& info) {
                              return std::string(info.param.name);
+                         });
+
+TEST_P(GpuForeignCrowd, PostsEachEntryOnceInTheOrderOfPositions)
+{
+    constexpr std::uint32_t rounds = 10'000;
+    const auto [shape, manner, lanes] = GetParam();
+    wired_foreign_ends ends(shape, gpu_spec());
+    ends.game().rounds = rounds;
+    ASSERT_TRUE(foreign_crowd_plays(ends.game_on_device(), {.count = 64, .lanes = lanes}, manner));
+    ends.expect_as_posted(rounds);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, GpuForeignCrowd,
+                         testing::Combine(testing::ValuesIn(foreign_crowd_shapes),
+                                          testing::Values(FOREIGN_EACH_RINGS, FOREIGN_ONE_RINGS),
+                                          testing::Values(1u, 32u)),
+                         [](const auto& info) {
+                             return fmt::format("{}_{}_rings_{}_lanes", std::get<0>(info.param).name,
+                                                std::get<1>(info.param) == FOREIGN_ONE_RINGS ? "one" : "each",
+                                                std::get<2>(info.param));
                          });
 
 } // namespace weftio::test

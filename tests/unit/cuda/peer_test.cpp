@@ -1,4 +1,5 @@
-// Semaphores of two GPUs: each gets access to the other's memory, or one sentence says why not. A stand-in is the driver.
+// Semaphores of two GPUs: each gets access to the other's memory, or one sentence says why not. A stand-in is the
+// driver.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

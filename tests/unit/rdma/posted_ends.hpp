@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "foreign.h"
+#include "foreign_crowd.h"
 #include "public_pair.hpp"
 
 namespace weftio::test {
@@ -230,6 +231,11 @@ inline constexpr foreign_shape foreign_shapes[]{
     {"shared_wide", true, 128, 1, 32, 64, 128, true}, {"deep", false, 32768, 4, 16, 32768, 64, false},
 };
 
+/// For foreign_crowd.h.
+inline constexpr foreign_shape foreign_crowd_shapes[]{{"usual", false, 64, 64, 16, 256, 64, false},
+                                                      {"short", false, 2, 16, 64, 64, 128, false},
+                                                      {"shared", true, 32, 16, 16, 128, 64, true}};
+
 /// Code that was not written for Weftio posts and polls, in an arena of memory of the caller that holds all rings.
 class foreign_ends : public public_ends {
  public:
@@ -270,7 +276,6 @@ class foreign_ends : public public_ends {
     /// Applies the effect of `rounds` rounds to the expected content of both memories.
     void expect_as_simulated(std::uint32_t rounds)
     {
-        EXPECT_EQ(game().result, 0u) << "a line of foreign.h; syndrome and reason " << std::hex << game().syndrome;
         std::uint32_t receives = 0;
         for (std::uint32_t round = 0; round < rounds; ++round) {
             const foreign_move move = foreign_move_of(round);
@@ -284,11 +289,29 @@ class foreign_ends : public public_ends {
                 std::copy_n(ours.begin() + move.from, move.bytes, theirs.begin() + move.to);
             receives += move.kind == FOREIGN_SEND || move.kind == FOREIGN_WRITE_IMM;
         }
+        expect_content();
+    }
+    /// The same for what the posters of foreign_crowd.h post.
+    void expect_as_posted(std::uint32_t rounds)
+    {
+        for (std::uint32_t position = 0; position < rounds; ++position) {
+            const foreign_move message = foreign_message_of(position);
+            std::copy_n(expected_[0].begin() + message.from, message.bytes, expected_[1].begin() + message.to);
+        }
+        expect_content();
+        EXPECT_EQ(pair(0).counters().done, rounds);
+        EXPECT_EQ(pair(0).counters().failed, 0u);
+    }
+
+ private:
+    void expect_content() const
+    {
+        EXPECT_EQ(game().result, 0u) << "a line of foreign.h or foreign_crowd.h; syndrome and reason " << std::hex
+                                     << game().syndrome;
         for (unsigned end = 0; end < 2; ++end)
             EXPECT_TRUE(memories[end]->copy() == expected_[end]) << "memory of end " << end;
     }
 
- private:
     static constexpr std::size_t records = 0; ///< offset of the doorbell records in the arena
     std::size_t rings_begin() const { return 64; }
     std::size_t completion_bytes() const { return std::size_t{shape_.cq_count} * shape_.cq_stride; }

@@ -55,10 +55,11 @@ class ItemsOfTwoDevices : public SemaphoreOfTwoDevices, public testing::WithPara
     }
 
 #ifdef WEFTIO_TEST_SANITIZED
-    static constexpr std::uint32_t total = 9600;
+    static constexpr std::uint32_t total_of_many = 9600;
 #else
-    static constexpr std::uint32_t total = 96'000;
+    static constexpr std::uint32_t total_of_many = 96'000;
 #endif
+    const std::uint32_t total = items() < 64 ? total_of_many / 16 : total_of_many; // threads take turns at few items
 };
 
 TEST_P(ItemsOfTwoDevices, CrossFromTheFirstToTheSecond)
