@@ -1,7 +1,7 @@
 // gpu_bench: rates and latencies of kernels on a GPU (or any device) with engine threads, and the limits of the
 // machine.
 //
-//   gpu_bench -g cuda:0 [--seconds S] [--rounds N] [--json FILE]
+//   gpu_bench -g cuda:0 [--peer cuda:1] [--seconds S] [--rounds N] [--json FILE]
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -37,7 +37,7 @@ int measure(const settings& settings, const common_options& wanted)
         std::size_t at = 0;
         for (const sample& each : one_round(device, settings)) {
             if (round == 0)
-                figures.push_back({.name = each.what, .unit = each.unit, .values = {}});
+                figures.push_back({.name = each.what, .unit = each.unit, .values = {}, .peer = each.peer});
             figures[at++].values.push_back(each.value);
         }
     }
@@ -60,11 +60,12 @@ int main(int argc, char** argv)
         return app.add_option(name, value, what)->capture_default_str();
     };
     add("-g,--device", settings.device, "cpu, opencl, cuda:N");
+    add("--peer", settings.peer, "a second device, for round trips between kernels of both: cuda:N");
     add("--seconds", settings.seconds, "length of the measurement of each rate")->check(CLI::Range(0.001, 3600.0));
     add("--engines", settings.engines, "engine threads for rows with several; twice as many for the longest packets")
         ->check(CLI::Range(1, 32));
     app.add_option("--only", settings.only, "one part")
-        ->check(CLI::IsMember({"hand-over", "baseline", "receive", "send", "posting", "registrations"}));
+        ->check(CLI::IsMember({"hand-over", "baseline", "receive", "send", "posting", "registrations", "peer"}));
     add_rounds(app, wanted);
     add_json(app, wanted);
     if (auto status = read_words(app, argc, argv))

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weftio/device/eth_txq.h"
+#include "weftio/device/semaphore.h"
 
 /* Writes the count that the host reads; orders nothing, so it costs no round trip. Wraps at 2^32: for short runs. */
 WEFTIO_FN void count_up(WEFTIO_GLOBAL weftio_u64* count, weftio_u64 value)
@@ -17,6 +18,61 @@ WEFTIO_KERNEL void flag_echo(const WEFTIO_GLOBAL weftio_u32* ping, WEFTIO_GLOBAL
         }
         weftio_store_release_sys_u32(pong, turn);
     }
+}
+
+/* Rounds that are timed together, since a timer may tick more seldom than a round takes. */
+#define ROUNDS_AT_ONCE 8u
+
+/*
+ * Sends flags to flag_echo and waits for each answer. `times_ns` has the duration of every ROUNDS_AT_ONCE rounds.
+ */
+WEFTIO_KERNEL void flag_rounds(WEFTIO_GLOBAL weftio_u32* ping, const WEFTIO_GLOBAL weftio_u32* pong, weftio_u32 count,
+                               const WEFTIO_GLOBAL struct weftio_dev_clock* clock, WEFTIO_GLOBAL weftio_u64* times_ns)
+{
+    for (weftio_u32 turn = 1; turn <= count; ++times_ns) {
+        const weftio_u64 begin_ns = weftio_dev_clock_ns(clock);
+        for (const weftio_u32 end = turn + ROUNDS_AT_ONCE; turn != end; ++turn) {
+            weftio_store_release_sys_u32(ping, turn);
+            while (weftio_load_acquire_sys_u32(pong) != turn) {
+            }
+        }
+        *times_ns = weftio_dev_clock_ns(clock) - begin_ns;
+    }
+}
+
+/* The same with items of a semaphore: READY there, FREE when it comes back; with packet info if `info`. */
+WEFTIO_KERNEL void item_rounds(const WEFTIO_GLOBAL struct weftio_dev_semaphore* items, weftio_u32 info,
+                               weftio_u32 count, WEFTIO_GLOBAL weftio_u64* times_ns)
+{
+    for (weftio_u32 turn = 0; turn < count; ++times_ns) {
+        const weftio_u64 begin_ns = weftio_dev_clock_ns(items->clock);
+        for (const weftio_u32 end = turn + ROUNDS_AT_ONCE; turn != end; ++turn) {
+            if (info)
+                weftio_dev_semaphore_set_packet_info(items, turn, WEFTIO_DEV_SEMAPHORE_READY, turn, ~turn);
+            else
+                weftio_dev_semaphore_set_status(items, turn, WEFTIO_DEV_SEMAPHORE_READY);
+            if (weftio_dev_semaphore_wait_status(items, turn, WEFTIO_DEV_SEMAPHORE_FREE, 0) != WEFTIO_DEV_OK)
+                return;
+        }
+        *times_ns = weftio_dev_clock_ns(items->clock) - begin_ns;
+    }
+}
+/* Takes each item and sets it FREE; `wrong` counts items with wrong packet info. */
+WEFTIO_KERNEL void item_echo(const WEFTIO_GLOBAL struct weftio_dev_semaphore* items, weftio_u32 info, weftio_u32 count,
+                             WEFTIO_GLOBAL weftio_u32* wrong)
+{
+    weftio_u32 packets = 0, first = 0, differ = 0;
+
+    for (weftio_u32 turn = 0; turn < count; ++turn) {
+        weftio_s32 status =
+            info ? weftio_dev_semaphore_wait_packet_info(items, turn, WEFTIO_DEV_SEMAPHORE_READY, 0, &packets, &first)
+                 : weftio_dev_semaphore_wait_status(items, turn, WEFTIO_DEV_SEMAPHORE_READY, 0);
+        if (status != WEFTIO_DEV_OK)
+            return;
+        weftio_dev_semaphore_set_status(items, turn, WEFTIO_DEV_SEMAPHORE_FREE);
+        differ += info && (packets != turn || first != ~turn);
+    }
+    *wrong = differ;
 }
 
 /*

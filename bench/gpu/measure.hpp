@@ -22,12 +22,14 @@ struct settings {
     double seconds = 0.3; ///< for each rate
     std::uint32_t engines = 4;
     std::string only{}; ///< the part to measure; empty: all
+    std::string peer{}; ///< a second device, as `device`; empty: none
 };
 
 /// One number of one round.
 struct sample {
     std::string what, unit;
     double value;
+    std::string peer{}; ///< `what` of the row to compare with, measured alternately; empty: none
 };
 
 /// Round trips of a flag, a frame and a burst of 32.
@@ -45,17 +47,21 @@ std::vector<sample> without_queues(const device& device, const settings& setting
 /// Hits of a registration cache, and the buffer ID that each asks for. Empty if `device` is no GPU.
 std::vector<sample> registration_hits(const device& device, const settings& settings);
 
+/// Round trips between kernels of the device and of settings::peer. Empty if there is none.
+std::vector<sample> between_devices(const device& device, const settings& settings);
+
 struct part {
     std::string_view name;
     std::vector<sample> (*measure)(const device&, const settings&);
 };
 /// All of gpu_bench, in the order of its table.
-constexpr std::array<part, 6> parts{{{"hand-over", hand_over},
+constexpr std::array<part, 7> parts{{{"hand-over", hand_over},
                                      {"baseline", without_queues},
                                      {"receive", receive_rates},
                                      {"send", send_rates},
                                      {"posting", posting_rates},
-                                     {"registrations", registration_hits}}};
+                                     {"registrations", registration_hits},
+                                     {"peer", between_devices}}};
 
 /// Packets of a burst, and bytes of a frame: the same with and without kernel-owned queues.
 constexpr std::uint32_t burst = 32, frame_bytes = 64;

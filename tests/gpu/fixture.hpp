@@ -25,6 +25,13 @@ inline std::string gpu_spec()
     return named ? named : "cuda:0";
 }
 
+/// The GPU that WEFTIO_SECOND_GPU names, else the next one.
+inline std::string second_gpu_spec()
+{
+    const char* named = std::getenv("WEFTIO_SECOND_GPU");
+    return named ? named : gpu_spec() == "cuda:1" ? "cuda:0" : "cuda:1";
+}
+
 class gpu_fixture : public testing::Test {
  protected:
     void SetUp() override
@@ -39,6 +46,26 @@ class gpu_fixture : public testing::Test {
 
  private:
     std::optional<device> gpu_;
+};
+
+/// A second GPU of the same host. With one GPU, a test is skipped.
+class two_gpus_fixture : public gpu_fixture {
+ protected:
+    void SetUp() override
+    {
+        gpu_fixture::SetUp();
+        if (IsSkipped())
+            return;
+        try {
+            second_.emplace(device::open(second_gpu_spec()));
+        } catch (const error& refused) {
+            GTEST_SKIP() << "missed: a second GPU; " << refused.what();
+        }
+    }
+    const device& second() const { return *second_; }
+
+ private:
+    std::optional<device> second_;
 };
 
 /// A test result that kernels write and the host reads.
