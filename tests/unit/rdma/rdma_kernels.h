@@ -83,27 +83,20 @@ WEFTIO_KERNEL void rdma_writes_pieces(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma
 }
 
 /*
- * Two blocks, one at each end: `rounds` round trips of a page with a new content each, by write_signal and wait_value.
- * A page is 1024 bytes at the start of a buffer; its signal is a word after it. `said[block]` counts correct pages.
+ * One end of `rounds` round trips of a page with a new content each, by write_signal and wait_value. A page is 1024
+ * bytes at the start of a buffer; its signal is a word after it. `said` counts correct pages.
  */
-WEFTIO_KERNEL void rdma_plays_ping_pong(WEFTIO_GLOBAL struct weftio_dev_rdma* first_end,
-                                        WEFTIO_GLOBAL struct weftio_dev_rdma* second_end,
-                                        struct weftio_dev_remote first_memory, struct weftio_dev_remote second_memory,
-                                        WEFTIO_GLOBAL struct weftio_dev_buf_arr* first_arr,
-                                        WEFTIO_GLOBAL struct weftio_dev_buf_arr* second_arr, weftio_u32 rounds,
-                                        WEFTIO_GLOBAL weftio_u32* said)
+WEFTIO_FN void rdma_play_end(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma, struct weftio_dev_remote peer,
+                             struct weftio_dev_buf mine, weftio_u32 second, weftio_u32 rounds,
+                             WEFTIO_GLOBAL weftio_u32* said)
 {
-    weftio_u32 second = weftio_block();
-    WEFTIO_GLOBAL struct weftio_dev_rdma* rdma = second ? second_end : first_end;
-    struct weftio_dev_buf mine = weftio_dev_buf_get(second ? second_arr : first_arr, 0);
-    struct weftio_dev_remote peer = second ? first_memory : second_memory;
     WEFTIO_GLOBAL weftio_u32* page = (WEFTIO_GLOBAL weftio_u32*)mine.address;
+    const WEFTIO_GLOBAL weftio_u64* signal = (const WEFTIO_GLOBAL weftio_u64*)(mine.address + 2048);
     weftio_u32 position = 0;
 
     for (weftio_u32 round = 1; round <= rounds; ++round) {
         weftio_u32 right = 1;
-        if (second && weftio_dev_rdma_wait_value(rdma, (const WEFTIO_GLOBAL weftio_u64*)(mine.address + 2048), round,
-                                                 0) != WEFTIO_DEV_OK)
+        if (second && weftio_dev_rdma_wait_value(rdma, signal, round, 0) != WEFTIO_DEV_OK)
             return;
         for (weftio_u32 word = 0; second && word < 256; ++word)
             right &= page[256 + word] == round * 1000 + word;
@@ -113,13 +106,34 @@ WEFTIO_KERNEL void rdma_plays_ping_pong(WEFTIO_GLOBAL struct weftio_dev_rdma* fi
                                                   2048, round, WEFTIO_DEV_SEND_NONE, &position) != WEFTIO_DEV_OK ||
             weftio_dev_rdma_commit(rdma) != WEFTIO_DEV_OK || weftio_dev_rdma_wait(rdma, position, 0) != WEFTIO_DEV_OK)
             return;
-        if (!second && weftio_dev_rdma_wait_value(rdma, (const WEFTIO_GLOBAL weftio_u64*)(mine.address + 2048), round,
-                                                  0) != WEFTIO_DEV_OK)
+        if (!second && weftio_dev_rdma_wait_value(rdma, signal, round, 0) != WEFTIO_DEV_OK)
             return;
         for (weftio_u32 word = 0; !second && word < 256; ++word)
             right &= page[256 + word] == round * 1000 + word + 1;
-        said[second] += right;
+        *said += right;
     }
+}
+
+/* Two blocks, one at each end. */
+WEFTIO_KERNEL void rdma_plays_ping_pong(WEFTIO_GLOBAL struct weftio_dev_rdma* first_end,
+                                        WEFTIO_GLOBAL struct weftio_dev_rdma* second_end,
+                                        struct weftio_dev_remote first_memory, struct weftio_dev_remote second_memory,
+                                        WEFTIO_GLOBAL struct weftio_dev_buf_arr* first_arr,
+                                        WEFTIO_GLOBAL struct weftio_dev_buf_arr* second_arr, weftio_u32 rounds,
+                                        WEFTIO_GLOBAL weftio_u32* said)
+{
+    weftio_u32 second = weftio_block();
+
+    rdma_play_end(second ? second_end : first_end, second ? first_memory : second_memory,
+                  weftio_dev_buf_get(second ? second_arr : first_arr, 0), second, rounds, said + second);
+}
+
+/* The first end, or the second. */
+WEFTIO_KERNEL void rdma_plays_one_end(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma, struct weftio_dev_remote peer,
+                                      WEFTIO_GLOBAL struct weftio_dev_buf_arr* arr, weftio_u32 second,
+                                      weftio_u32 rounds, WEFTIO_GLOBAL weftio_u32* said)
+{
+    rdma_play_end(rdma, peer, weftio_dev_buf_get(arr, 0), second, rounds, said);
 }
 
 /*

@@ -7,7 +7,7 @@
 
 WEFTIO_DEFINE_KERNEL(produce_items, "semaphore_kernels.h");
 WEFTIO_DEFINE_KERNEL(consume_items, "semaphore_kernels.h");
-WEFTIO_DEFINE_KERNEL(answer_items, "semaphore_kernels.h");
+WEFTIO_DEFINE_KERNEL(answer_asked, "semaphore_kernels.h");
 WEFTIO_DEFINE_KERNEL(ask_items, "semaphore_kernels.h");
 WEFTIO_DEFINE_KERNEL(wait_once, "semaphore_kernels.h");
 
@@ -77,7 +77,7 @@ TEST_P(ItemsOfTwoDevices, CrossAndComeBackWithAnAnswer)
 {
     semaphore between(first_, options(items(), memory_kind::device));
     shared<account> tally(first_);
-    running_kernel answers = first_.launch(answer_items_kernel, shape(), between, total, tally.on_device());
+    running_kernel answers = first_.launch(answer_asked_kernel, shape(), between, total, tally.on_device());
     running_kernel asks = second_.launch(ask_items_kernel, shape(), between.peer(), total, tally.on_device());
     ASSERT_TRUE(asks.wait_for(patience));
     ASSERT_TRUE(answers.wait_for(patience));

@@ -142,7 +142,7 @@ WEFTIO_KERNEL void ask_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* it
 }
 
 /** Lane k of n checks items k, k + n, ... below `total`, and sets them DONE with count and first in turn. */
-WEFTIO_KERNEL void answer_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* items, weftio_u32 total,
+WEFTIO_KERNEL void answer_asked(const WEFTIO_GLOBAL struct weftio_dev_semaphore* items, weftio_u32 total,
                                 WEFTIO_GLOBAL struct account* account)
 {
     weftio_u32 count, first;
