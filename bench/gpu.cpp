@@ -2,6 +2,7 @@
 // machine.
 //
 //   gpu_bench -g cuda:0 [--peer cuda:1] [--seconds S] [--rounds N] [--json FILE]
+//   gpu_bench --topology
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include "common/arguments.hpp"
 #include "common/table.hpp"
 #include "gpu/measure.hpp"
+#include "gpu/topology.hpp"
 
 namespace {
 
@@ -53,6 +55,8 @@ int measure(const settings& settings, const common_options& wanted)
 
 int main(int argc, char** argv)
 {
+    bool topology = false;
+    std::string root = "/";
     settings settings;
     common_options wanted;
     CLI::App app{"Rates that kernels reach with engine threads, compared with the limits of the machine."};
@@ -66,9 +70,17 @@ int main(int argc, char** argv)
         ->check(CLI::Range(1, 32));
     app.add_option("--only", settings.only, "one part")
         ->check(CLI::IsMember({"hand-over", "baseline", "receive", "send", "posting", "registrations", "peer"}));
+    app.add_flag("--topology", topology,
+                 "no rates: how far each GPU is from the others, ports and cores, and what slows them down");
+    add("--root", root, "with --topology: a folder with the sys and proc of another machine");
     add_rounds(app, wanted);
     add_json(app, wanted);
     if (auto status = read_words(app, argc, argv))
         return *status;
-    return ending([&] { return measure(settings, wanted); });
+    return ending([&] {
+        if (!topology)
+            return measure(settings, wanted);
+        fmt::print("{}", describe_machine(root));
+        return 0;
+    });
 }

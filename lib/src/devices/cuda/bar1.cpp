@@ -23,7 +23,8 @@ std::uint64_t bar1_bytes(const std::filesystem::path& device)
 std::optional<std::uint64_t> free_bar1_bytes(const std::string& address)
 {
     const management_library library;
-    return library.is_ready() ? library.free_bar1_bytes(library.device(address)) : std::nullopt;
+    const auto bar1 = library.is_ready() ? library.bar1(library.device(address)) : std::nullopt;
+    return bar1 ? std::optional(bar1->free) : std::nullopt;
 }
 
 } // namespace weftio::devices::cuda

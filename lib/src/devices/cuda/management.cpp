@@ -27,6 +27,8 @@ management_library::management_library() : handle_(::dlopen("libnvidia-ml.so.1",
     find(handle_by_address_, "nvmlDeviceGetHandleByPciBusId_v2");
     find(p2p_status_, "nvmlDeviceGetP2PStatus");
     find(bar1_memory_, "nvmlDeviceGetBAR1MemoryInfo");
+    find(persistence_mode_, "nvmlDeviceGetPersistenceMode");
+    find(nvlink_state_, "nvmlDeviceGetNvLinkState");
     ready_ = init_ && shutdown_ && handle_by_address_ && p2p_status_ && init_() == 0;
 }
 
@@ -49,14 +51,34 @@ bool management_library::has_nvlink(void* device, void* other) const
     return p2p_status_(device, other, nvlink, &status) == 0 && status == 0;
 }
 
-std::optional<std::uint64_t> management_library::free_bar1_bytes(void* device) const
+std::optional<management_library::bar1_memory> management_library::bar1(void* device) const
 {
     struct {
         unsigned long long total, free, used;
     } bar1{};
     if (!device || !bar1_memory_ || bar1_memory_(device, &bar1) != 0)
         return std::nullopt;
-    return bar1.free;
+    return bar1_memory{bar1.total, bar1.free};
+}
+
+std::optional<bool> management_library::persistence_mode(void* device) const
+{
+    int on = 0;
+    if (!persistence_mode_ || persistence_mode_(device, &on) != 0)
+        return std::nullopt;
+    return on != 0;
+}
+
+std::optional<unsigned> management_library::active_nvlinks(void* device) const
+{
+    constexpr unsigned most_links = 18; // NVML_NVLINK_MAX_LINKS
+    unsigned up = 0;
+    if (!nvlink_state_)
+        return std::nullopt;
+    for (unsigned link = 0; link < most_links; ++link)
+        if (int state = 0; nvlink_state_(device, link, &state) == 0 && state != 0)
+            ++up;
+    return up;
 }
 
 } // namespace weftio::devices::cuda

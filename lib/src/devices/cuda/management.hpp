@@ -22,8 +22,15 @@ class management_library {
     /// @return nullptr: the driver does not know the address  @pre is_ready()
     void* device(const std::string& address) const;
     bool has_nvlink(void* device, void* other) const;
-    /// Bytes of BAR1 that are free; nothing: this driver does not say it.
-    std::optional<std::uint64_t> free_bar1_bytes(void* device) const;
+    /// Bytes of BAR1; nothing: this driver does not say it.
+    struct bar1_memory {
+        std::uint64_t total, free;
+    };
+    std::optional<bar1_memory> bar1(void* device) const;
+    /// Whether the driver stays loaded between programs; nothing: this driver does not say it.
+    std::optional<bool> persistence_mode(void* device) const;
+    /// NVLinks that are up; nothing: this driver does not say it.
+    std::optional<unsigned> active_nvlinks(void* device) const;
 
  private:
     template <class Function>
@@ -34,7 +41,10 @@ class management_library {
     int (*shutdown_)() = nullptr;
     int (*handle_by_address_)(const char*, void**) = nullptr;
     int (*p2p_status_)(void*, void*, int, int*) = nullptr;
-    int (*bar1_memory_)(void*, void*) = nullptr; ///< nullptr: an older library
+    // nullptr: an older library
+    int (*bar1_memory_)(void*, void*) = nullptr;
+    int (*persistence_mode_)(void*, int*) = nullptr;
+    int (*nvlink_state_)(void*, unsigned, int*) = nullptr;
     bool ready_ = false;
 };
 
