@@ -21,6 +21,7 @@ find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' ! -name weft
     -exec cp {} "$root/bin/" \;
 [ -f "$root/bin/gpu_test" ] && mv "$root/bin/gpu_test" "$root/bin/weftio-gpu-test"
 [ -f "$root/bin/gpu_bench" ] && mv "$root/bin/gpu_bench" "$root/bin/weftio-gpu-bench"
+[ -f "$root/bin/initiated_bench" ] && mv "$root/bin/initiated_bench" "$root/bin/weftio-initiated-bench"
 if [ -n "${WEFTIO_BUNDLE_ONLY:-}" ]; then
     find "$root/bin" -type f -regextype posix-extended ! -regex ".*/($WEFTIO_BUNDLE_ONLY)" -delete
 fi

@@ -61,7 +61,7 @@ writes semaphore_bench --rounds 1 --count 1000 --round-trips 10
 for program in steering forward dma files rdma semaphore soak; do
     refuses "$build/bench/${program}_bench"
 done
-for program in roce ring engine memory neighbor gpu pacing file_queue; do
+for program in roce ring engine memory neighbor gpu initiated pacing file_queue; do
     if [ -x "$build/bench/${program}_bench" ]; then
         refuses "$build/bench/${program}_bench"
     else
@@ -78,6 +78,17 @@ if [ -x "$build/bench/neighbor_bench" ]; then
         check "neighbor_bench: both shares, and what is kept" 3 \
             "$(grep -cE "\"(share by count|share by work|kept of the larger), $row\"" "$work/neighbor_bench.json")"
     fi
+fi
+if [ -x "$build/bench/initiated_bench" ]; then
+    said=$("$build/bench/initiated_bench" --engines 1,2 --queues 1,3 --sizes 8,65536 --size-queues 2 --proxies 1,2 --rounds 1 \
+        --seconds 0.005 --json "$work/initiated.json" 2>&1)
+    check "initiated_bench: every byte and every message is there: exit status" 0 $? || echo "$said"
+    check "initiated_bench: rows are as bench/README.md says" "" "$(shape "$work/initiated.json" 2>&1)"
+    check "initiated_bench: six columns of each row, with one engine and with two" \
+        "$((6 * $(grep -cE '^[0-9]+ (queues|B|KiB) .* [0-9.]+$' <<<"$said")))" "$(grep -c '"name"' "$work/initiated.json")" || echo "$said"
+    check "initiated_bench: rows of streams" 12 "$(grep -cE '^[0-9]+ (queues|B|KiB) ' <<<"$said")" || echo "$said"
+    said=$("$build/bench/initiated_bench" --queues 513 2>&1)
+    check "initiated_bench: more queue pairs than it makes: exit status" 2 $?
 fi
 if [ "$(id -u)" = 0 ] && ip netns add "weftio-bench-$$" 2>/dev/null; then
     ip netns del "weftio-bench-$$"

@@ -1,0 +1,96 @@
+// initiated_bench: communication that kernels initiate, compared with CPU proxies that post the same entries for them.
+//
+//   initiated_bench                                 CPU workers as kernels
+//   initiated_bench -g cuda:0 --json FILE           kernels on a GPU
+//   initiated_bench --only rate --engines 1,8       one part, with one engine and with eight
+//
+// Each engine is a port of its own with a thread; both ends of a queue pair are at one port. All columns of a row alternate.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/arguments.hpp"
+#include "common/table.hpp"
+#include "initiated/measure.hpp"
+#include "initiated/report.hpp"
+
+namespace {
+
+using namespace weftio::bench;
+
+struct part {
+    std::string_view name;
+    void (*measure)(const initiated_settings&, fabric&, report&);
+};
+constexpr std::array parts{part{"rate", rate_by_queues}, part{"bandwidth", bandwidth_by_size}};
+
+void measure_with(const weftio::device& device, const initiated_settings& settings, std::uint32_t engines,
+                  report& report)
+{
+    fabric fabric(device, engines, bytes_of_streams(settings));
+    const initiated_cores& cores = fabric.cores();
+    fmt::print("\n{} engines, cores {}; proxies, cores {}\n", engines,
+               cores.engines.empty() ? "as the system decides" : fmt::format("{}", fmt::join(cores.engines, ",")),
+               cores.proxies.empty() ? "as the system decides" : fmt::format("{}", fmt::join(cores.proxies, ",")));
+    for (const part& each : parts)
+        if (settings.only.empty() || settings.only == each.name) {
+            each.measure(settings, fabric, report);
+            report.save();
+        }
+}
+
+int measure(const initiated_settings& settings, const std::string& path)
+{
+    const auto device = weftio::device::open(settings.device);
+    report report(path);
+    fmt::print("{}\nkernels on {} ({}); batches of {}, {} rounds of {} s\n", machine_words(), settings.device,
+               device.name(), settings.batch, settings.rounds, settings.seconds);
+    for (const std::uint32_t engines : settings.engines)
+        measure_with(device, settings, engines, report);
+    return 0;
+}
+
+void add_options(CLI::App& app, initiated_settings& settings, common_options& wanted)
+{
+    auto add = [&app](const char* name, auto& value, const char* what) {
+        return app.add_option(name, value, what)->capture_default_str();
+    };
+    auto add_list = [&add](const char* name, std::vector<std::uint32_t>& values, const char* what, std::uint32_t most) {
+        add(name, values, what)->delimiter(',')->check(CLI::Range(1u, most));
+    };
+    add("-g,--device", settings.device, "cpu, opencl, cuda:N");
+    add("--seconds", settings.seconds, "length of a stream, for each figure in each round")
+        ->check(CLI::Range(0.001, 60.0));
+    add_list("--engines", settings.engines, "engine threads: the tables are measured with each of these numbers", 32);
+    add_list("--queues", settings.queues, "queue pairs of the rows of rates", 512);
+    add_list("--sizes", settings.sizes, "bytes of the rows of bandwidths", 1u << 20);
+    add_list("--proxies", settings.proxies, "threads of the proxies, each a column", fabric::most_proxies);
+    add("--size-queues", settings.size_queues, "queue pairs of the rows of bandwidths")->check(CLI::Range(1u, 512u));
+    add("--batch", settings.batch, "messages of one commit; fewer where they are long")->check(CLI::Range(1u, 128u));
+    std::vector<std::string> names;
+    for (const part& each : parts)
+        names.emplace_back(each.name);
+    add("--only", settings.only, "one part")->check(CLI::IsMember(names));
+    add_rounds(app, wanted);
+    add_json(app, wanted);
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    initiated_settings settings;
+    common_options wanted;
+    wanted.rounds = settings.rounds;
+    CLI::App app{"Rates of RDMA WRITEs that kernels post, compared with CPU proxies that post them for kernels."};
+    add_options(app, settings, wanted);
+    if (auto status = read_words(app, argc, argv))
+        return *status;
+    settings.rounds = wanted.rounds;
+    return ending([&] { return measure(settings, wanted.json); });
+}

@@ -1,0 +1,97 @@
+#include "initiated/fabric.hpp"
+
+#include "common/arguments.hpp"
+
+namespace weftio::bench {
+
+namespace {
+
+constexpr access all_rights = access::local_write | access::remote_write;
+
+/// A core for each engine and each proxy, behind one that is left for the rest; none if there are too few.
+initiated_cores divide(std::uint32_t engines)
+{
+    const std::vector<int> usable = usable_cores();
+    if (usable.size() < 1 + engines + fabric::most_proxies)
+        return {};
+    const auto first = usable.begin() + 1, middle = first + engines;
+    return {{first, middle}, {middle, middle + fabric::most_proxies}};
+}
+
+} // namespace
+
+fabric::fabric(const device& device, std::uint32_t engines, std::size_t bytes)
+    : device_(device), cores_(divide(engines)), sent_(device.allocate(bytes, memory_kind::cpu_device)),
+      written_(device.allocate(bytes, memory_kind::cpu_device))
+{
+    for (std::uint32_t engine = 0; engine < engines; ++engine) {
+        ports_.push_back(
+            port::open("loopback", {.idle = cores_.engines.empty() ? idle_policy::yield : idle_policy::busy,
+                                    .core = cores_.engines.empty() ? -1 : cores_.engines[engine]}));
+        near_.emplace_back(ports_.back(), rdma_device_options{.address = "10.0.0.1"});
+        far_.emplace_back(ports_.back(), rdma_device_options{.address = "10.0.0.2"});
+    }
+    sent_region_ = std::make_unique<memory_region>(ports_[0], sent_, region_options{.rights = all_rights});
+    written_region_ = std::make_unique<memory_region>(ports_[0], written_, region_options{.rights = all_rights});
+    for (std::uint32_t engine = 1; engine < engines; ++engine) {
+        sent_region_->register_with(ports_[engine]);
+        written_region_->register_with(ports_[engine]);
+    }
+}
+
+void fabric::grow(poster who, std::uint32_t count)
+{
+    constexpr std::uint8_t one_second = 18; // a preempted engine is late, not lost
+    const rdma_queue_options options{.entries = depth, .receive_entries = 64, .timeout = one_second};
+    std::deque<pair>& pairs = pairs_[at(who)];
+    while (pairs.size() < count) {
+        const std::size_t engine = pairs.size() % ports_.size();
+        pair& made = pairs.emplace_back(pair{rdma_queue(near_[engine], who == poster::kernel ? device_ : cpu_, options),
+                                             rdma_queue(far_[engine], cpu_, options)});
+        made.near_end.connect(made.far_end.address());
+        made.far_end.connect(made.near_end.address());
+    }
+}
+
+weftio_dev_remote fabric::there(std::size_t offset, std::size_t bytes) const
+{
+    return remote_region::of(*written_region_, offset, bytes).on_device();
+}
+
+ways::ways(fabric& fabric, poster who, std::uint32_t count, std::size_t bytes)
+    : fabric_(fabric), words_(fabric.kernels().allocate(count * sizeof(initiated_words), memory_kind::cpu_device)),
+      requests_(fabric.kernels().allocate(std::size_t{count} * fabric::depth * sizeof(initiated_write),
+                                          memory_kind::cpu_device)),
+      table_(fabric.kernels().allocate(count * sizeof(initiated_way), memory_kind::device))
+{
+    fabric.grow(who, count);
+    for (std::uint32_t each = 0; each < count; ++each)
+        ways_.push_back(
+            {.queue = who == poster::kernel ? fabric.near_end(who, each).handle() : nullptr,
+             .words = static_cast<initiated_words*>(words_.device_address()) + each,
+             .requests = static_cast<weftio_u32*>(requests_.device_address()) + std::size_t{each} * fabric::depth * 4,
+             .depth = fabric::depth,
+             .number = each,
+             .remote = fabric.there(each * bytes, bytes),
+             .here = fabric.here(each * bytes, bytes)});
+    table_.upload(ways_.data(), ways_.size() * sizeof(initiated_way));
+}
+
+proxy_ring ways::ring(std::uint32_t number, bool one_queue) const
+{
+    return {.words = static_cast<initiated_words*>(words_.cpu_address()) + number,
+            .requests =
+                static_cast<const weftio_u32*>(requests_.cpu_address()) + std::size_t{number} * fabric::depth * 4,
+            .depth = fabric::depth,
+            .one_queue = one_queue};
+}
+
+proxy_queue ways::queue(std::uint32_t number) const
+{
+    weftio_dev_rdma* const rdma = fabric_.near_end(poster::proxy, number).handle();
+    weftio_u32 position = 0, mask = 0;
+    weftio_dev_rdma_get_info(rdma, &position, &mask);
+    return {.rdma = rdma, .remote = ways_[number].remote, .here = ways_[number].here, .position = position};
+}
+
+} // namespace weftio::bench

@@ -1,0 +1,103 @@
+// Ports, memory and queue pairs that the rows of the benchmark share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "initiated/post.h"
+#include "weftio/weftio.hpp"
+
+namespace weftio::bench {
+
+/// Who posts the entries of a queue pair.
+enum class poster { kernel, proxy };
+
+/// Cores of engines and of proxies. Empty: the system decides, and engines yield their cores.
+struct initiated_cores {
+    std::vector<int> engines, proxies;
+};
+
+/// A ring of requests, as its proxy sees it.
+struct proxy_ring {
+    initiated_words* words;
+    const weftio_u32* requests;
+    std::uint32_t depth;
+    bool one_queue; ///< all requests are for one queue pair: their completions go back to the kernel
+};
+
+/// A queue pair that a proxy posts to. Only one thread uses it.
+struct proxy_queue {
+    weftio_dev_rdma* rdma;
+    weftio_dev_remote remote;
+    weftio_dev_buf here;
+    std::uint32_t position; ///< of the next entry
+};
+
+/// `engines` ports, each with an engine thread, and queue pairs whose two ends are at one port. Queue pair n is at port
+/// n % engines.
+class fabric {
+ public:
+    static constexpr std::uint32_t depth = 512; ///< of each send ring
+    static constexpr std::uint32_t most_proxies = 4;
+
+    /// @param device  runs the kernels
+    /// @param bytes   of the memory that is sent, and of the memory that is written
+    fabric(const device& device, std::uint32_t engines, std::size_t bytes);
+
+    const device& kernels() const noexcept { return device_; }
+    std::uint32_t engines() const noexcept { return static_cast<std::uint32_t>(ports_.size()); }
+    const initiated_cores& cores() const noexcept { return cores_; }
+    /// Makes queue pairs until there are `count` whose near ends are of `who`.
+    void grow(poster who, std::uint32_t count);
+    const rdma_queue& near_end(poster who, std::uint32_t number) const { return pairs_[at(who)][number].near_end; }
+    /// For entries whose offsets count from `offset`, in the memory that is sent and in the memory that is written.
+    weftio_dev_buf here(std::size_t offset, std::size_t bytes) const { return sent_region_->buffer(offset, bytes); }
+    weftio_dev_remote there(std::size_t offset, std::size_t bytes) const;
+    std::byte* sent() const noexcept { return static_cast<std::byte*>(sent_.cpu_address()); }
+    std::byte* written() const noexcept { return static_cast<std::byte*>(written_.cpu_address()); }
+    /// Device addresses of the same memory.
+    std::byte* sent_on_device() const noexcept { return static_cast<std::byte*>(sent_.device_address()); }
+    std::byte* written_on_device() const noexcept { return static_cast<std::byte*>(written_.device_address()); }
+    std::size_t bytes() const noexcept { return sent_.bytes(); }
+
+ private:
+    struct pair {
+        rdma_queue near_end, far_end;
+    };
+    static std::size_t at(poster who) { return who == poster::kernel ? 0 : 1; }
+
+    const device device_, cpu_ = device::open("cpu");
+    initiated_cores cores_;
+    memory sent_, written_;
+    std::vector<port> ports_;
+    std::vector<rdma_device> near_, far_;
+    std::unique_ptr<memory_region> sent_region_, written_region_;
+    std::deque<pair> pairs_[2];
+};
+
+/// Ways of kernels to queue pairs, of their own or of a proxy, in memory of the device.
+class ways {
+ public:
+    /// Ring n of the proxies is for the queue pairs of scope n. @param bytes  of a way; way n begins at n * `bytes`
+    ways(fabric& fabric, poster who, std::uint32_t count, std::size_t bytes);
+    const initiated_way* on_device() const noexcept
+    {
+        return static_cast<const initiated_way*>(table_.device_address());
+    }
+    std::span<const initiated_way> on_host() const noexcept { return ways_; }
+    /// Ring `number`, as its proxy sees it.
+    proxy_ring ring(std::uint32_t number, bool one_queue) const;
+    /// Queue pair `number`, for a proxy. @pre the queue pairs are of proxies
+    proxy_queue queue(std::uint32_t number) const;
+
+ private:
+    const fabric& fabric_;
+    std::vector<initiated_way> ways_;
+    memory words_, requests_, table_;
+};
+
+} // namespace weftio::bench
