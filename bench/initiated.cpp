@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <CLI/CLI.hpp>
 #include <string>
@@ -27,16 +28,22 @@ struct part {
     std::string_view name;
     void (*measure)(const initiated_settings&, fabric&, report&);
 };
-constexpr std::array parts{part{"rate", rate_by_queues}, part{"bandwidth", bandwidth_by_size}};
+constexpr std::array parts{part{"rate", rate_by_queues}, part{"bandwidth", bandwidth_by_size},
+                           part{"all-to-all", all_to_all_in_all}, part{"all-to-all-64", all_to_all_a_pair},
+                           part{"transposition", transpositions}};
 
 void measure_with(const weftio::device& device, const initiated_settings& settings, std::uint32_t engines,
                   report& report)
 {
-    fabric fabric(device, engines, bytes_of_streams(settings));
+    fabric fabric(device, engines, std::max(bytes_of_streams(settings), bytes_of_exchanges(settings)));
     const initiated_cores& cores = fabric.cores();
-    fmt::print("\n{} engines, cores {}; proxies, cores {}\n", engines,
-               cores.engines.empty() ? "as the system decides" : fmt::format("{}", fmt::join(cores.engines, ",")),
-               cores.proxies.empty() ? "as the system decides" : fmt::format("{}", fmt::join(cores.proxies, ",")));
+    if (cores.engines.empty())
+        fmt::print("\n{} engines; too few cores for these, {} proxies and the rest: threads share cores, and times say "
+                   "little\n",
+                   engines, fabric::most_proxies);
+    else
+        fmt::print("\n{} engines on cores {}, proxies on cores {}\n", engines, fmt::join(cores.engines, ","),
+                   fmt::join(cores.proxies, ","));
     for (const part& each : parts)
         if (settings.only.empty() || settings.only == each.name) {
             each.measure(settings, fabric, report);
@@ -64,12 +71,15 @@ void add_options(CLI::App& app, initiated_settings& settings, common_options& wa
         add(name, values, what)->delimiter(',')->check(CLI::Range(1u, most));
     };
     add("-g,--device", settings.device, "cpu, opencl, cuda:N");
-    add("--seconds", settings.seconds, "length of a stream, for each figure in each round")
+    add("--seconds", settings.seconds, "length of the measurement of each figure in each round")
         ->check(CLI::Range(0.001, 60.0));
     add_list("--engines", settings.engines, "engine threads: the tables are measured with each of these numbers", 32);
     add_list("--queues", settings.queues, "queue pairs of the rows of rates", 512);
     add_list("--sizes", settings.sizes, "bytes of the rows of bandwidths", 1u << 20);
     add_list("--proxies", settings.proxies, "threads of the proxies, each a column", fabric::most_proxies);
+    add("--ends", settings.ends, "ends of all-to-all and transposition: 2, 4, 8 or 16")
+        ->delimiter(',')
+        ->check(CLI::IsMember({2, 4, 8, 16}));
     add("--size-queues", settings.size_queues, "queue pairs of the rows of bandwidths")->check(CLI::Range(1u, 512u));
     add("--batch", settings.batch, "messages of one commit; fewer where they are long")->check(CLI::Range(1u, 128u));
     std::vector<std::string> names;

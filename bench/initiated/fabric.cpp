@@ -58,40 +58,56 @@ weftio_dev_remote fabric::there(std::size_t offset, std::size_t bytes) const
     return remote_region::of(*written_region_, offset, bytes).on_device();
 }
 
-ways::ways(fabric& fabric, poster who, std::uint32_t count, std::size_t bytes)
-    : fabric_(fabric), words_(fabric.kernels().allocate(count * sizeof(initiated_words), memory_kind::cpu_device)),
-      requests_(fabric.kernels().allocate(std::size_t{count} * fabric::depth * sizeof(initiated_write),
+ways::ways(fabric& fabric, poster who, std::span<const way_bytes> bytes, std::uint32_t of_ring)
+    : who_(who), of_ring_(of_ring), fabric_(fabric), ways_(bytes.size()),
+      words_(fabric.kernels().allocate(rings_count() * sizeof(initiated_words), memory_kind::cpu_device)),
+      requests_(fabric.kernels().allocate(std::size_t{rings_count()} * fabric::depth * sizeof(initiated_write),
                                           memory_kind::cpu_device)),
-      table_(fabric.kernels().allocate(count * sizeof(initiated_way), memory_kind::device))
+      table_(fabric.kernels().allocate(ways_.size() * sizeof(initiated_way), memory_kind::device))
 {
-    fabric.grow(who, count);
-    for (std::uint32_t each = 0; each < count; ++each)
-        ways_.push_back(
-            {.queue = who == poster::kernel ? fabric.near_end(who, each).handle() : nullptr,
-             .words = static_cast<initiated_words*>(words_.device_address()) + each,
-             .requests = static_cast<weftio_u32*>(requests_.device_address()) + std::size_t{each} * fabric::depth * 4,
-             .depth = fabric::depth,
-             .number = each,
-             .remote = fabric.there(each * bytes, bytes),
-             .here = fabric.here(each * bytes, bytes)});
+    fabric.grow(who, count());
+    for (std::uint32_t each = 0; each < count(); ++each)
+        ways_[each] = {.queue = who == poster::kernel ? fabric.near_end(who, each).handle() : nullptr,
+                       .words = static_cast<initiated_words*>(words_.device_address()) + each / of_ring,
+                       .requests = static_cast<weftio_u32*>(requests_.device_address()) +
+                                   std::size_t{each / of_ring} * fabric::depth * 4,
+                       .depth = fabric::depth,
+                       .number = each,
+                       .remote = fabric.there(bytes[each].written, bytes[each].written_bytes),
+                       .here = fabric.here(bytes[each].sent, bytes[each].sent_bytes)};
     table_.upload(ways_.data(), ways_.size() * sizeof(initiated_way));
 }
 
-proxy_ring ways::ring(std::uint32_t number, bool one_queue) const
+std::vector<proxy_ring> ways::rings() const
 {
-    return {.words = static_cast<initiated_words*>(words_.cpu_address()) + number,
-            .requests =
-                static_cast<const weftio_u32*>(requests_.cpu_address()) + std::size_t{number} * fabric::depth * 4,
-            .depth = fabric::depth,
-            .one_queue = one_queue};
+    std::vector<proxy_ring> rings;
+    for (std::uint32_t each = 0; each < rings_count(); ++each)
+        rings.push_back({.words = static_cast<initiated_words*>(words_.cpu_address()) + each,
+                         .requests = static_cast<const weftio_u32*>(requests_.cpu_address()) +
+                                     std::size_t{each} * fabric::depth * 4,
+                         .depth = fabric::depth,
+                         .one_queue = of_ring_ == 1});
+    return rings;
 }
 
-proxy_queue ways::queue(std::uint32_t number) const
+std::vector<proxy_queue> ways::queues() const
 {
-    weftio_dev_rdma* const rdma = fabric_.near_end(poster::proxy, number).handle();
-    weftio_u32 position = 0, mask = 0;
-    weftio_dev_rdma_get_info(rdma, &position, &mask);
-    return {.rdma = rdma, .remote = ways_[number].remote, .here = ways_[number].here, .position = position};
+    std::vector<proxy_queue> queues;
+    for (std::uint32_t each = 0; each < count(); ++each) {
+        weftio_dev_rdma* const rdma = fabric_.near_end(who_, each).handle();
+        weftio_u32 position = 0, mask = 0;
+        weftio_dev_rdma_get_info(rdma, &position, &mask);
+        queues.push_back({.rdma = rdma, .remote = ways_[each].remote, .here = ways_[each].here, .position = position});
+    }
+    return queues;
+}
+
+std::uint64_t ways::executed() const
+{
+    std::uint64_t sum = 0;
+    for (std::uint32_t each = 0; each < count(); ++each)
+        sum += fabric_.near_end(who_, each).counters().done;
+    return sum;
 }
 
 } // namespace weftio::bench

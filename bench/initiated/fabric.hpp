@@ -57,11 +57,11 @@ class fabric {
     /// For entries whose offsets count from `offset`, in the memory that is sent and in the memory that is written.
     weftio_dev_buf here(std::size_t offset, std::size_t bytes) const { return sent_region_->buffer(offset, bytes); }
     weftio_dev_remote there(std::size_t offset, std::size_t bytes) const;
-    std::byte* sent() const noexcept { return static_cast<std::byte*>(sent_.cpu_address()); }
-    std::byte* written() const noexcept { return static_cast<std::byte*>(written_.cpu_address()); }
+    std::uint8_t* sent() const noexcept { return static_cast<std::uint8_t*>(sent_.cpu_address()); }
+    std::uint8_t* written() const noexcept { return static_cast<std::uint8_t*>(written_.cpu_address()); }
     /// Device addresses of the same memory.
-    std::byte* sent_on_device() const noexcept { return static_cast<std::byte*>(sent_.device_address()); }
-    std::byte* written_on_device() const noexcept { return static_cast<std::byte*>(written_.device_address()); }
+    std::uint8_t* sent_on_device() const noexcept { return static_cast<std::uint8_t*>(sent_.device_address()); }
+    std::uint8_t* written_on_device() const noexcept { return static_cast<std::uint8_t*>(written_.device_address()); }
     std::size_t bytes() const noexcept { return sent_.bytes(); }
 
  private:
@@ -79,22 +79,32 @@ class fabric {
     std::deque<pair> pairs_[2];
 };
 
-/// Ways of kernels to queue pairs, of their own or of a proxy, in memory of the device.
+/// Where the bytes of a way lie, in the memory that is sent and in the memory that is written.
+struct way_bytes {
+    std::size_t sent, sent_bytes, written, written_bytes;
+};
+
+/// Ways of kernels to queue pairs, of their own or of a proxy, in memory of the device. Way n is for queue pair n.
 class ways {
  public:
-    /// Ring n of the proxies is for the queue pairs of scope n. @param bytes  of a way; way n begins at n * `bytes`
-    ways(fabric& fabric, poster who, std::uint32_t count, std::size_t bytes);
+    /// @param of_ring  consecutive ways that share a ring to the proxy
+    ways(fabric& fabric, poster who, std::span<const way_bytes> bytes, std::uint32_t of_ring = 1);
     const initiated_way* on_device() const noexcept
     {
         return static_cast<const initiated_way*>(table_.device_address());
     }
-    std::span<const initiated_way> on_host() const noexcept { return ways_; }
-    /// Ring `number`, as its proxy sees it.
-    proxy_ring ring(std::uint32_t number, bool one_queue) const;
-    /// Queue pair `number`, for a proxy. @pre the queue pairs are of proxies
-    proxy_queue queue(std::uint32_t number) const;
+    std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(ways_.size()); }
+    /// All rings, and all queue pairs, as proxies see them. @pre the queue pairs are of proxies
+    std::vector<proxy_ring> rings() const;
+    std::vector<proxy_queue> queues() const;
+    /// Entries that the queue pairs have executed.
+    std::uint64_t executed() const;
 
  private:
+    std::uint32_t rings_count() const noexcept { return (count() + of_ring_ - 1) / of_ring_; }
+
+    const poster who_;
+    const std::uint32_t of_ring_;
     const fabric& fabric_;
     std::vector<initiated_way> ways_;
     memory words_, requests_, table_;

@@ -36,7 +36,7 @@ WEFTIO_FN struct initiated_write initiated_message(struct initiated_stream_plan 
     return initiated_write_of(queue, offset, plan.bytes, offset);
 }
 
-/* Room for a batch, as a word for the whole scope: 0: go on; 1: the time is over; else 1 + a status without its sign. */
+/* Waits for room for a batch. A word for the whole scope: 0: go on; 1: the time is over; else 1 less a status. */
 WEFTIO_FN weftio_u32 initiated_next(const WEFTIO_GLOBAL struct initiated_way* way,
                                     const WEFTIO_GLOBAL struct weftio_dev_clock* clock,
                                     struct initiated_stream_plan plan, struct initiated_place* place,

@@ -13,12 +13,13 @@ namespace weftio::bench {
 
 struct initiated_settings {
     std::string device = "cpu";
-    double seconds = 0.05; ///< of a stream, for each figure in each round
+    double seconds = 0.05; ///< for each figure in each round
     unsigned rounds = 3;
     std::vector<std::uint32_t> engines{1, 2, 4, 8};
     std::vector<std::uint32_t> queues{1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
     std::vector<std::uint32_t> sizes{8, 32, 128, 512, 2048, 8192, 32768, 131072, 1048576};
     std::vector<std::uint32_t> proxies{1, 2, 4}; ///< threads
+    std::vector<std::uint32_t> ends{4, 8, 16};   ///< of exchanges; powers of two
     std::uint32_t size_queues = 64;              ///< queue pairs of the rows by size
     std::uint32_t batch = 32;                    ///< messages of one commit
     std::string only{};                          ///< empty: all parts
@@ -29,7 +30,14 @@ void bandwidth_by_size(const initiated_settings& settings, fabric& fabric, repor
 /// Messages of 8 bytes a second by the number of queue pairs, in the entry and from memory.
 void rate_by_queues(const initiated_settings& settings, fabric& fabric, report& report);
 
+/// Microseconds of an all-to-all by the number of ends: all pieces together have 1 KiB, or each has 64 B.
+void all_to_all_in_all(const initiated_settings& settings, fabric& fabric, report& report);
+void all_to_all_a_pair(const initiated_settings& settings, fabric& fabric, report& report);
+/// Microseconds of a transposition, by the number of ends.
+void transpositions(const initiated_settings& settings, fabric& fabric, report& report);
+
 /// Memory that the parts need.
 std::size_t bytes_of_streams(const initiated_settings& settings);
+std::size_t bytes_of_exchanges(const initiated_settings& settings);
 
 } // namespace weftio::bench

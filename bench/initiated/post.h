@@ -1,6 +1,6 @@
 /*
- * How kernels of the benchmark post an RDMA WRITE: into a queue pair that they own, or as a request to a CPU proxy, which
- * posts the same entry to a queue pair of the host. Kernels and the host include it.
+ * How kernels of the benchmark post an RDMA WRITE: into a queue pair that they own, or as a request to a CPU proxy,
+ * which posts the same entry to a queue pair of the host. Kernels and the host include this file.
  */
 #pragma once
 

@@ -1,5 +1,8 @@
 #include "initiated/proxy.hpp"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <optional>
 
 #include "common/on_core.hpp"
@@ -126,6 +129,22 @@ void proxies::end()
     join();
     if (failed_)
         throw error(errc::device_error, "initiated_bench: a queue pair of a proxy has failed; the log says which");
+}
+
+std::unique_ptr<proxies> proxies_for(const ways& ways, const column& how, const fabric& fabric)
+{
+    if (how.who == poster::kernel)
+        return nullptr;
+    return std::make_unique<proxies>(ways.rings(), ways.queues(), how.threads, fabric.cores().proxies);
+}
+
+void end(running_kernel& kernel, proxies* serving, const column& how)
+{
+    if (!kernel.wait_for(std::chrono::minutes(1)))
+        throw error(errc::timed_out,
+                    fmt::format("initiated_bench: {}: the kernel has not ended in a minute", how.name));
+    if (serving)
+        serving->end();
 }
 
 } // namespace weftio::bench

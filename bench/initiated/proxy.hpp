@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "initiated/fabric.hpp"
+#include "initiated/report.hpp"
 
 namespace weftio::bench {
 
@@ -39,5 +40,11 @@ class proxies {
     std::atomic<bool> ending_ = false, failed_ = false;
     std::vector<std::jthread> threads_;
 };
+
+/// The proxies of a column; nullptr if the kernel posts.
+std::unique_ptr<proxies> proxies_for(const ways& ways, const column& how, const fabric& fabric);
+/// Waits for the end of the kernel, and then of its proxies, if any.
+/// @throws weftio::error errc::timed_out it has not ended in a minute; errc::device_error a proxy has failed
+void end(running_kernel& kernel, proxies* serving, const column& how);
 
 } // namespace weftio::bench

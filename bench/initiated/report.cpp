@@ -31,7 +31,7 @@ void report::begin(std::string title, std::string unit, const std::vector<column
     fmt::print("\n{}, {}, median (best)\n{:<12}", title_, unit_, "");
     for (const column& each : columns_)
         fmt::print(" {:>18}", each.name);
-    fmt::print(" {:>14}\n", "kernel/proxy");
+    fmt::print(" {:>8}\n", "gain");
 }
 
 void report::add(const std::string& row, const std::vector<std::vector<double>>& values)
@@ -49,7 +49,7 @@ void report::add(const std::string& row, const std::vector<std::vector<double>>&
             {.name = fmt::format("{}, {}: {}", title_, row, columns_[at].name), .unit = unit_, .values = values[at]});
     }
     if (best[0] > 0 && best[1] > 0)
-        fmt::print(" {:>14.2f}", less ? best[1] / best[0] : best[0] / best[1]);
+        fmt::print(" {:>8.2f}", less ? best[1] / best[0] : best[0] / best[1]);
     fmt::print("\n");
     std::fflush(stdout);
 }

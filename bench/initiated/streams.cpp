@@ -44,12 +44,20 @@ std::size_t bytes_of_way(const initiated_stream_plan& plan)
     return std::size_t{plan.slots} * plan.stride + line;
 }
 
+std::vector<way_bytes> areas(const initiated_stream_plan& plan, std::size_t area)
+{
+    std::vector<way_bytes> all;
+    for (std::size_t each = 0; each < plan.ways; ++each)
+        all.push_back({each * area, area, each * area, area});
+    return all;
+}
+
 /// One row: the ways of kernels and of proxies, and what they have done.
 class streams {
  public:
     streams(const initiated_settings& settings, fabric& fabric, const stream& stream)
         : fabric_(fabric), plan_(plan_of(settings, stream)), area_(bytes_of_way(plan_)),
-          kernels_(fabric, poster::kernel, stream.queues, area_), proxied_(fabric, poster::proxy, stream.queues, area_),
+          kernels_(fabric, poster::kernel, areas(plan_, area_)), proxied_(fabric, poster::proxy, areas(plan_, area_)),
           plan_memory_(fabric.kernels().allocate(sizeof plan_, memory_kind::device)),
           results_(fabric.kernels().allocate(stream.queues * sizeof(initiated_stream_result), memory_kind::cpu_device)),
           scratch_(fabric.kernels().allocate(stream.queues * sizeof(weftio_u32), memory_kind::device))
@@ -66,9 +74,10 @@ class streams {
         plan_memory_.upload(&plan_, sizeof plan_);
         std::memset(fabric_.written(), 0, area_ * plan_.ways);
         std::memset(results_.cpu_address(), 0, results_.bytes());
-        const std::uint64_t before = done(how.who);
-        run(how);
-        check(how, done(how.who) - before);
+        const ways& mine = how.who == poster::kernel ? kernels_ : proxied_;
+        const std::uint64_t before = mine.executed();
+        run(how, mine);
+        check(how, mine.executed() - before);
         return rate();
     }
 
@@ -85,40 +94,15 @@ class streams {
         const std::uint32_t lanes = plan_.ways <= 2 ? 1 : std::min(plan_.ways, 32u); // PoCL has no blocks of 2
         return {.blocks = (plan_.ways + lanes - 1) / lanes, .lanes = lanes};
     }
-    void run(const column& how)
+    void run(const column& how, const ways& mine) const
     {
-        std::unique_ptr<proxies> serving;
-        if (how.who == poster::proxy)
-            serving = proxies_of_streams(how.threads);
-        const ways& mine = how.who == poster::kernel ? kernels_ : proxied_;
+        const std::unique_ptr<proxies> serving = proxies_for(mine, how, fabric_);
         running_kernel kernel = fabric_.kernels().launch(
             initiated_stream_kernel, shape(how), mine.on_device(),
             static_cast<const initiated_stream_plan*>(plan_memory_.device_address()), fabric_.kernels().clock(),
             static_cast<initiated_stream_result*>(results_.device_address()),
             static_cast<weftio_u32*>(scratch_.device_address()));
-        if (!kernel.wait_for(std::chrono::seconds(60)))
-            throw error(errc::timed_out,
-                        fmt::format("initiated_bench: {}: the kernel has not ended in 60 s", how.name));
-        if (serving)
-            serving->end();
-    }
-    std::unique_ptr<proxies> proxies_of_streams(std::uint32_t threads) const
-    {
-        std::vector<proxy_ring> rings;
-        std::vector<proxy_queue> queues;
-        for (const initiated_way& way : proxied_.on_host()) {
-            rings.push_back(proxied_.ring(way.number, true));
-            queues.push_back(proxied_.queue(way.number));
-        }
-        return std::make_unique<proxies>(rings, std::move(queues), threads, fabric_.cores().proxies);
-    }
-    /// Entries that the queue pairs have executed.
-    std::uint64_t done(poster who) const
-    {
-        std::uint64_t sum = 0;
-        for (std::uint32_t each = 0; each < plan_.ways; ++each)
-            sum += fabric_.near_end(who, each).counters().done;
-        return sum;
+        end(kernel, serving.get(), how);
     }
     double rate() const
     {
@@ -149,8 +133,8 @@ class streams {
     }
     void check_bytes(const column& how, std::uint32_t way, std::uint64_t messages) const
     {
-        const std::byte* const there = fabric_.written() + way * area_;
-        const std::byte* const here = fabric_.sent() + way * area_;
+        const std::uint8_t* const there = fabric_.written() + way * area_;
+        const std::uint8_t* const here = fabric_.sent() + way * area_;
         for (std::uint64_t slot = 0; slot < std::min<std::uint64_t>(plan_.slots, messages); ++slot) {
             const std::uint64_t last = (messages - 1 - slot) / plan_.slots * plan_.slots + slot + 1;
             const void* const expected = plan_.values ? static_cast<const void*>(&last) : here + slot * plan_.stride;
@@ -171,7 +155,7 @@ class streams {
     memory plan_memory_, results_, scratch_;
 };
 
-std::vector<column> columns_of(const initiated_settings& settings)
+std::vector<column> stream_columns(const initiated_settings& settings)
 {
     std::vector<column> columns{{"kernel, lane", poster::kernel, false, 0}, {"kernel, block", poster::kernel, true, 0}};
     for (const std::uint32_t threads : settings.proxies)
@@ -214,7 +198,7 @@ std::size_t bytes_of_streams(const initiated_settings& settings)
 
 void bandwidth_by_size(const initiated_settings& settings, fabric& fabric, report& report)
 {
-    const std::vector<column> columns = columns_of(settings);
+    const std::vector<column> columns = stream_columns(settings);
     report.begin(fmt::format("bandwidth, {} queues, {} engines", settings.size_queues, fabric.engines()), "GB/s",
                  columns);
     for (const std::uint32_t bytes : settings.sizes)
@@ -224,7 +208,7 @@ void bandwidth_by_size(const initiated_settings& settings, fabric& fabric, repor
 
 void rate_by_queues(const initiated_settings& settings, fabric& fabric, report& report)
 {
-    const std::vector<column> columns = columns_of(settings);
+    const std::vector<column> columns = stream_columns(settings);
     for (const bool values : {true, false}) {
         report.begin(fmt::format("8 B {}, {} engines", values ? "inline" : "from memory", fabric.engines()), "M/s",
                      columns);

@@ -80,15 +80,17 @@ if [ -x "$build/bench/neighbor_bench" ]; then
     fi
 fi
 if [ -x "$build/bench/initiated_bench" ]; then
-    said=$("$build/bench/initiated_bench" --engines 1,2 --queues 1,3 --sizes 8,65536 --size-queues 2 --proxies 1,2 --rounds 1 \
+    said=$("$build/bench/initiated_bench" --engines 1,2 --queues 1,3 --sizes 8,65536 --size-queues 2 --ends 4 --proxies 1,2 --rounds 1 \
         --seconds 0.005 --json "$work/initiated.json" 2>&1)
     check "initiated_bench: every byte and every message is there: exit status" 0 $? || echo "$said"
     check "initiated_bench: rows are as bench/README.md says" "" "$(shape "$work/initiated.json" 2>&1)"
-    check "initiated_bench: six columns of each row, with one engine and with two" \
-        "$((6 * $(grep -cE '^[0-9]+ (queues|B|KiB) .* [0-9.]+$' <<<"$said")))" "$(grep -c '"name"' "$work/initiated.json")" || echo "$said"
-    check "initiated_bench: rows of streams" 12 "$(grep -cE '^[0-9]+ (queues|B|KiB) ' <<<"$said")" || echo "$said"
-    said=$("$build/bench/initiated_bench" --queues 513 2>&1)
-    check "initiated_bench: more queue pairs than it makes: exit status" 2 $?
+    check "initiated_bench: streams of both numbers of engines: rows of six columns" "12 72" \
+        "$(grep -cE '^[0-9]+ (queues|B|KiB) .* [0-9.]+$' <<<"$said") $(grep -cE '"name".*(queues|bandwidth)' "$work/initiated.json")"
+    check "initiated_bench: exchanges of both numbers of engines: rows of three columns" "6 18" \
+        "$(grep -cE '^4 ends .* [0-9.]+$' <<<"$said") $(grep -cE '"name".*, 4 ends: ' "$work/initiated.json")"
+    said=$("$build/bench/initiated_bench" --ends 5 2>&1)
+    check "initiated_bench: ends that do not divide a matrix: exit status" 2 $?
+    check_has "initiated_bench: ends that do not divide a matrix: what may be" "{2,4,8,16}" "$said"
 fi
 if [ "$(id -u)" = 0 ] && ip netns add "weftio-bench-$$" 2>/dev/null; then
     ip netns del "weftio-bench-$$"
