@@ -4,7 +4,8 @@
 //   initiated_bench -g cuda:0 --json FILE           kernels on a GPU
 //   initiated_bench --only rate --engines 1,8       one part, with one engine and with eight
 //
-// Each engine is a port of its own with a thread; both ends of a queue pair are at one port. All columns of a row alternate.
+// Each engine is a port of its own with a thread; both ends of a queue pair are at one port. All columns of a row
+// alternate.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,7 +1,7 @@
 /*
- * Kernels of the benchmark of GPU-initiated communication: all-to-all and transposition. A block is an end; ends exchange
- * bytes in lockstep, each behind a number that its peers wait for. What a peer may still read is in the other of two
- * buffers.
+ * Kernels of the benchmark of GPU-initiated communication: all-to-all and transposition. A block is an end; ends
+ * exchange bytes in lockstep, and behind them a number that the peer waits for. There are two buffers of everything: an
+ * iteration writes one while the NIC and the peer may still read the other.
  */
 #pragma once
 
@@ -62,8 +62,8 @@ WEFTIO_FN weftio_u32 initiated_piece_area(struct initiated_exchange_plan plan)
 }
 
 /*
- * Posts the two WRITEs of a lane: its piece, and behind it the number. The kernel: each lane to its queue. The proxy: all
- * lanes into the ring of the block, which has one owner.
+ * Posts the two WRITEs of a lane: its piece, and behind it the number. If the kernel posts, each lane uses a queue of
+ * its own; for a proxy, all lanes use the ring of the block.
  *
  * @param sends  the lane has a peer; `rank` counts those lanes
  */
@@ -140,8 +140,8 @@ WEFTIO_KERNEL void initiated_all_to_all(const WEFTIO_GLOBAL struct initiated_way
 }
 
 /*
- * Transposition. End e has rows [e * rows, (e + 1) * rows) of the matrix in memory of the device, and gets the same rows of
- * the transposed one. The part of a peer is transposed into memory that the NIC reads, and each row of it is a WRITE.
+ * Transposition. End e has rows [e * rows, (e + 1) * rows) of the matrix in memory of the device, and gets the same rows
+ * of the transposed one. The tile of a peer is transposed into memory that the NIC reads, and each of its rows is a WRITE.
  */
 
 /* Rows of an end. */

@@ -79,19 +79,6 @@ if [ -x "$build/bench/neighbor_bench" ]; then
             "$(grep -cE "\"(share by count|share by work|kept of the larger), $row\"" "$work/neighbor_bench.json")"
     fi
 fi
-if [ -x "$build/bench/initiated_bench" ]; then
-    said=$("$build/bench/initiated_bench" --engines 1,2 --queues 1,3 --sizes 8,65536 --size-queues 2 --ends 4 --proxies 1,2 --rounds 1 \
-        --seconds 0.005 --json "$work/initiated.json" 2>&1)
-    check "initiated_bench: every byte and every message is there: exit status" 0 $? || echo "$said"
-    check "initiated_bench: rows are as bench/README.md says" "" "$(shape "$work/initiated.json" 2>&1)"
-    check "initiated_bench: streams of both numbers of engines: rows of six columns" "12 72" \
-        "$(grep -cE '^[0-9]+ (queues|B|KiB) .* [0-9.]+$' <<<"$said") $(grep -cE '"name".*(queues|bandwidth)' "$work/initiated.json")"
-    check "initiated_bench: exchanges of both numbers of engines: rows of three columns" "6 18" \
-        "$(grep -cE '^4 ends .* [0-9.]+$' <<<"$said") $(grep -cE '"name".*, 4 ends: ' "$work/initiated.json")"
-    said=$("$build/bench/initiated_bench" --ends 5 2>&1)
-    check "initiated_bench: ends that do not divide a matrix: exit status" 2 $?
-    check_has "initiated_bench: ends that do not divide a matrix: what may be" "{2,4,8,16}" "$said"
-fi
 if [ "$(id -u)" = 0 ] && ip netns add "weftio-bench-$$" 2>/dev/null; then
     ip netns del "weftio-bench-$$"
     said=$(bench/versus --build "$build" --only rdma --rounds 1 --seconds 0.05 --json "$work/versus.json" 2>&1)
@@ -124,6 +111,29 @@ END
 check "programs in Python: rows are as bench/README.md says" "" "$(shape "$work/python.json" 2>&1)"
 check_has "programs in Python: the ratio is the median of the pairs" "1.00 (0.500-3.00)" "$(cat "$work/said")"
 check_has "programs in Python: goals are counted" "1 of 1 goals met" "$(cat "$work/said")"
+
+if [ -x "$build/bench/initiated_bench" ]; then
+    said=$("$build/bench/initiated_bench" --engines 1,2 --queues 1,3 --sizes 8,65536 --size-queues 2 --ends 4 --proxies 1,2 --rounds 1 \
+        --seconds 0.005 --json "$work/initiated.json" 2>&1)
+    check "initiated_bench: every byte and every message is there: exit status" 0 $? || echo "$said"
+    check "initiated_bench: rows are as bench/README.md says" "" "$(shape "$work/initiated.json" 2>&1)"
+    check "initiated_bench: streams of both numbers of engines: rows of six columns" "12 72" \
+        "$(grep -cE '^[0-9]+ (queues|B|KiB) .* [0-9.]+$' <<<"$said") $(grep -cE '"name".*(queues|bandwidth)' "$work/initiated.json")"
+    check "initiated_bench: exchanges of both numbers of engines: rows of three columns" "6 18" \
+        "$(grep -cE '^4 ends .* [0-9.]+$' <<<"$said") $(grep -cE '"name".*, 4 ends: ' "$work/initiated.json")"
+    mkdir -p "$work/page"
+    cp docs/initiated.md "$work/page"
+    check "docs/initiated.md: written from a file" "" "$(bench/initiated/page "$work/initiated.json" --on "CPU workers of a test" --into "$work/page" 2>&1)"
+    check "docs/initiated.md: the tables have the rows of the file" "1 2 1 1" "$(for row in "Kernels on CPU workers of a test" "| 3 | " "| 64 KiB | " \
+        "| transposition of 1024 x 1024, 16 ends | 1.35 | - | - |"; do grep -cF "$row" "$work/page/initiated.md"; done | xargs)"
+    check "docs/initiated-*.svg: each is a picture" 4 "$(for file in "$work"/page/*.svg; do
+        python3 -c 'import sys, xml.dom.minidom as dom; print(len(dom.parse(sys.argv[1]).getElementsByTagName("polyline")) == 3)' "$file"; done | grep -c True)"
+    check_has "bench/initiated/page: a file of another program" "has no figures of initiated_bench" \
+        "$(bench/initiated/page "$work/python.json" --into "$work/page" 2>&1)"
+    said=$("$build/bench/initiated_bench" --ends 5 2>&1)
+    check "initiated_bench: ends that do not divide a matrix: exit status" 2 $?
+    check_has "initiated_bench: ends that do not divide a matrix: what may be" "{2,4,8,16}" "$said"
+fi
 
 said=$(bench/figures --build "$build" --only steering_bench --words="--only parse --rounds 1 --seconds 0.001" \
     --json "$work/all.json" 2>&1)
