@@ -140,8 +140,9 @@ WEFTIO_KERNEL void initiated_all_to_all(const WEFTIO_GLOBAL struct initiated_way
 }
 
 /*
- * Transposition. End e has rows [e * rows, (e + 1) * rows) of the matrix in memory of the device, and gets the same rows
- * of the transposed one. The tile of a peer is transposed into memory that the NIC reads, and each of its rows is a WRITE.
+ * Transposition. End e has rows [e * rows, (e + 1) * rows) of the matrix in memory of the device, and gets the same
+ * rows of the transposed one. The tile of a peer is transposed into memory that the NIC reads, and each of its rows is
+ * a WRITE.
  */
 
 /* Rows of an end. */

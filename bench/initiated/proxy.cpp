@@ -65,6 +65,8 @@ class proxies::taker {
     /// One queue: what it has done. Several: what was taken, which is all that the kernel waits for.
     void report()
     {
+        if (reported_ == taken_)
+            return;
         std::uint32_t done = taken_;
         if (ring_.one_queue && last_) {
             const proxy_queue& queue = queues_[*last_];
