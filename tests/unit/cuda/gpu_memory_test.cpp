@@ -130,9 +130,11 @@ TEST_F(GpuOrder, IsFlushedWithAnyContext)
 TEST_F(GpuOrder, RefusesAFlushThatDoesNotExist)
 {
     promise(0, 0, 0);
-    EXPECT_THAT(refusal(errc::not_supported, [&] { flush_writes(*gpu); }),
-                HasSubstr("the driver of cuda: stand-in 0 has no flush for the host, and orders writes of NICs for none, not for "
-                          "owner; read a byte back by RDMA"));
+    EXPECT_THAT(
+        refusal(errc::not_supported, [&] { flush_writes(*gpu); }),
+        HasSubstr(
+            "the driver of cuda: stand-in 0 has no flush for the host, and orders writes of NICs for none, not for "
+            "owner; read a byte back by RDMA"));
     EXPECT_THAT(refusal(errc::invalid_argument, [&] { flush_writes(cpu, writes_ordering::none); }),
                 HasSubstr("0 is no one to flush for"));
     EXPECT_THAT(refusal(errc::not_supported, [&] { wait_and_flush(*gpu, nullptr, words(), 1); }),
