@@ -36,14 +36,15 @@ constexpr std::array parts{part{"rate", rate_by_queues}, part{"bandwidth", bandw
 void measure_with(const weftio::device& device, const initiated_settings& settings, std::uint32_t engines,
                   report& report)
 {
-    fabric fabric(device, engines, std::max(bytes_of_streams(settings), bytes_of_exchanges(settings)));
+    fabric fabric(device, settings.over == "wire" ? path::wire : path::loopback, engines,
+                  std::max(bytes_of_streams(settings), bytes_of_exchanges(settings)));
     const initiated_cores& cores = fabric.cores();
     if (cores.engines.empty())
-        fmt::print("\n{} engines; too few cores for these, {} proxies and the rest: threads share cores, and times say "
+        fmt::print("\n{}; too few cores for these, {} proxies and the rest: threads share cores, and times say "
                    "little\n",
-                   engines, fabric::most_proxies);
+                   fabric.engines(), fabric::most_proxies);
     else
-        fmt::print("\n{} engines on cores {}, proxies on cores {}\n", engines, fmt::join(cores.engines, ","),
+        fmt::print("\n{}, on cores {}; proxies on cores {}\n", fabric.engines(), fmt::join(cores.engines, ","),
                    fmt::join(cores.proxies, ","));
     for (const part& each : parts)
         if (settings.only.empty() || settings.only == each.name) {
@@ -74,6 +75,9 @@ void add_options(CLI::App& app, initiated_settings& settings, common_options& wa
     add("-g,--device", settings.device, "cpu, opencl, cuda:N");
     add("--seconds", settings.seconds, "length of the measurement of each figure in each round")
         ->check(CLI::Range(0.001, 60.0));
+    add("--over", settings.over,
+        "what joins the ends of queue pairs: one port, or two ports and a wire in shared memory")
+        ->check(CLI::IsMember({"loopback", "wire"}));
     add_list("--engines", settings.engines, "engine threads: the tables are measured with each of these numbers", 32);
     add_list("--queues", settings.queues, "queue pairs of the rows of rates", 512);
     add_list("--sizes", settings.sizes, "bytes of the rows of bandwidths", 1u << 20);

@@ -263,19 +263,19 @@ std::size_t bytes_of_exchanges(const initiated_settings& settings)
 
 void all_to_all_in_all(const initiated_settings& settings, fabric& fabric, report& report)
 {
-    add_table(settings, report, fmt::format("all-to-all of 1 KiB in all, {} engines", fabric.engines()),
+    add_table(settings, report, fmt::format("all-to-all of 1 KiB in all, {}", fabric.engines()),
               [&](std::uint32_t ends) { return std::make_unique<all_to_all>(fabric, ends, 1024 / (ends * ends)); });
 }
 
 void all_to_all_a_pair(const initiated_settings& settings, fabric& fabric, report& report)
 {
-    add_table(settings, report, fmt::format("all-to-all of 64 B a pair, {} engines", fabric.engines()),
+    add_table(settings, report, fmt::format("all-to-all of 64 B a pair, {}", fabric.engines()),
               [&](std::uint32_t ends) { return std::make_unique<all_to_all>(fabric, ends, 64); });
 }
 
 void transpositions(const initiated_settings& settings, fabric& fabric, report& report)
 {
-    add_table(settings, report, fmt::format("transposition of 1024 x 1024, {} engines", fabric.engines()),
+    add_table(settings, report, fmt::format("transposition of 1024 x 1024, {}", fabric.engines()),
               [&](std::uint32_t ends) { return std::make_unique<transposition>(fabric, ends); });
 }
 

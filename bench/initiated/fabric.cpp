@@ -1,5 +1,8 @@
 #include "initiated/fabric.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include "common/arguments.hpp"
 
 namespace weftio::bench {
@@ -20,23 +23,34 @@ initiated_cores divide(std::uint32_t engines)
 
 } // namespace
 
-fabric::fabric(const device& device, std::uint32_t engines, std::size_t bytes)
-    : device_(device), cores_(divide(engines)), sent_(device.allocate(bytes, memory_kind::cpu_device)),
-      written_(device.allocate(bytes, memory_kind::cpu_device))
+fabric::fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes)
+    : path_(path), device_(device), cores_(divide(path == path::wire ? 2 * engines : engines)),
+      sent_(device.allocate(bytes, memory_kind::cpu_device)), written_(device.allocate(bytes, memory_kind::cpu_device))
 {
+    for (std::uint32_t engine = 0; engine < engines; ++engine)
+        ports_.push_back(open(engine, engine));
+    for (std::uint32_t engine = 0; engine < engines; ++engine)
+        far_ports_.push_back(path == path::wire ? open(engine, engines + engine) : ports_[engine]);
+    sent_region_ = std::make_unique<memory_region>(sent_, region_options{.rights = all_rights});
+    written_region_ = std::make_unique<memory_region>(written_, region_options{.rights = all_rights});
     for (std::uint32_t engine = 0; engine < engines; ++engine) {
-        ports_.push_back(
-            port::open("loopback", {.idle = cores_.engines.empty() ? idle_policy::yield : idle_policy::busy,
-                                    .core = cores_.engines.empty() ? -1 : cores_.engines[engine]}));
-        near_.emplace_back(ports_.back(), rdma_device_options{.address = "10.0.0.1"});
-        far_.emplace_back(ports_.back(), rdma_device_options{.address = "10.0.0.2"});
-    }
-    sent_region_ = std::make_unique<memory_region>(ports_[0], sent_, region_options{.rights = all_rights});
-    written_region_ = std::make_unique<memory_region>(ports_[0], written_, region_options{.rights = all_rights});
-    for (std::uint32_t engine = 1; engine < engines; ++engine) {
+        near_.emplace_back(ports_[engine], rdma_device_options{.address = "10.0.0.1"});
+        far_.emplace_back(far_ports_[engine], rdma_device_options{.address = "10.0.0.2"});
         sent_region_->register_with(ports_[engine]);
-        written_region_->register_with(ports_[engine]);
+        written_region_->register_with(far_ports_[engine]);
     }
+}
+
+port fabric::open(std::uint32_t number, std::uint32_t engine) const
+{
+    return port::open(path_ == path::wire ? fmt::format("wire:initiated{}-{}", getpid(), number) : "loopback",
+                      {.idle = cores_.engines.empty() ? idle_policy::yield : idle_policy::busy,
+                       .core = cores_.engines.empty() ? -1 : cores_.engines[engine]});
+}
+
+std::string fabric::engines() const
+{
+    return fmt::format("{} engines{}", ports_.size(), path_ == path::wire ? " on each side of wires" : "");
 }
 
 void fabric::grow(poster who, std::uint32_t count)

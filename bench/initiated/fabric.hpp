@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "initiated/post.h"
@@ -37,8 +38,14 @@ struct proxy_queue {
     std::uint32_t position; ///< of the next entry
 };
 
-/// `engines` ports, each with an engine thread, and queue pairs whose two ends are at one port. Queue pair n is at port
-/// n % engines.
+/// What joins the two ends of a queue pair.
+enum class path {
+    loopback, ///< one port: an entry is a copy from memory to memory
+    wire,     ///< two ports and a wire in shared memory: packets, as between machines
+};
+
+/// Ports with an engine thread each: `engines` of them. Over wires there are as many on each side: near ends of queue
+/// pairs are on one side, far ends on the other. Queue pair n is at port n % engines.
 class fabric {
  public:
     static constexpr std::uint32_t depth = 512; ///< of each send ring
@@ -46,10 +53,11 @@ class fabric {
 
     /// @param device  runs the kernels
     /// @param bytes   of the memory that is sent, and of the memory that is written
-    fabric(const device& device, std::uint32_t engines, std::size_t bytes);
+    fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes);
 
     const device& kernels() const noexcept { return device_; }
-    std::uint32_t engines() const noexcept { return static_cast<std::uint32_t>(ports_.size()); }
+    /// For titles: "8 engines", "4 engines on each side of wires".
+    std::string engines() const;
     const initiated_cores& cores() const noexcept { return cores_; }
     /// Makes queue pairs until there are `count` whose near ends are of `who`.
     void grow(poster who, std::uint32_t count);
@@ -70,10 +78,13 @@ class fabric {
     };
     static std::size_t at(poster who) { return who == poster::kernel ? 0 : 1; }
 
+    port open(std::uint32_t number, std::uint32_t engine) const;
+
+    const path path_;
     const device device_, cpu_ = device::open("cpu");
     initiated_cores cores_;
     memory sent_, written_;
-    std::vector<port> ports_;
+    std::vector<port> ports_, far_ports_; ///< of near and far ends; the same ports without wires
     std::vector<rdma_device> near_, far_;
     std::unique_ptr<memory_region> sent_region_, written_region_;
     std::deque<pair> pairs_[2];

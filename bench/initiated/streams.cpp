@@ -199,8 +199,7 @@ std::size_t bytes_of_streams(const initiated_settings& settings)
 void bandwidth_by_size(const initiated_settings& settings, fabric& fabric, report& report)
 {
     const std::vector<column> columns = stream_columns(settings);
-    report.begin(fmt::format("bandwidth, {} queues, {} engines", settings.size_queues, fabric.engines()), "GB/s",
-                 columns);
+    report.begin(fmt::format("bandwidth, {} queues, {}", settings.size_queues, fabric.engines()), "GB/s", columns);
     for (const std::uint32_t bytes : settings.sizes)
         report.add(words_of(bytes),
                    values_of(settings, fabric, {settings.size_queues, bytes, false}, columns, bytes * 1e-9));
@@ -210,8 +209,7 @@ void rate_by_queues(const initiated_settings& settings, fabric& fabric, report& 
 {
     const std::vector<column> columns = stream_columns(settings);
     for (const bool values : {true, false}) {
-        report.begin(fmt::format("8 B {}, {} engines", values ? "inline" : "from memory", fabric.engines()), "M/s",
-                     columns);
+        report.begin(fmt::format("8 B {}, {}", values ? "inline" : "from memory", fabric.engines()), "M/s", columns);
         for (const std::uint32_t queues : settings.queues)
             report.add(fmt::format("{} queues", queues),
                        values_of(settings, fabric, {queues, 8, values}, columns, 1e-6));

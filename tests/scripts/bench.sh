@@ -130,6 +130,11 @@ if [ -x "$build/bench/initiated_bench" ]; then
         python3 -c 'import sys, xml.dom.minidom as dom; print(len(dom.parse(sys.argv[1]).getElementsByTagName("polyline")) == 3)' "$file"; done | grep -c True)"
     check_has "bench/initiated/page: a file of another program" "has no figures of initiated_bench" \
         "$(bench/initiated/page "$work/python.json" --into "$work/page" 2>&1)"
+    said=$("$build/bench/initiated_bench" --over wire --engines 1 --queues 3 --sizes 65536 --size-queues 2 --ends 4 --proxies 2 --rounds 1 \
+        --seconds 0.005 --json "$work/wire.json" 2>&1)
+    check "initiated_bench: over wires: exit status" 0 $? || echo "$said"
+    check "docs/initiated.md: written from two files" "" "$(bench/initiated/page "$work/initiated.json" "$work/wire.json" --into "$work/page" 2>&1)"
+    check_has "docs/initiated.md: written from two files: rows" "1 engine a side, wires" "$(cat "$work/page/initiated.md")"
     said=$("$build/bench/initiated_bench" --ends 5 2>&1)
     check "initiated_bench: ends that do not divide a matrix: exit status" 2 $?
     check_has "initiated_bench: ends that do not divide a matrix: what may be" "{2,4,8,16}" "$said"
