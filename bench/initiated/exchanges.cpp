@@ -56,7 +56,7 @@ class exchange {
         const std::unique_ptr<proxies> serving = proxies_for(mine, how, fabric_);
         running_kernel kernel = launch(mine);
         end(kernel, serving.get(), how);
-        check(how, mine.executed() - before);
+        check(how, mine, before);
         return duration_us() / plan_.iterations;
     }
 
@@ -92,7 +92,7 @@ class exchange {
         }
         return static_cast<double>(end - begin) * 1e-3;
     }
-    void check(const column& how, std::uint64_t executed) const
+    void check(const column& how, const ways& mine, std::uint64_t before) const
     {
         for (std::uint32_t each = 0; each < plan_.ends; ++each)
             if (result(each).status != WEFTIO_DEV_OK || result(each).iterations != plan_.iterations + 1)
@@ -105,6 +105,7 @@ class exchange {
                 throw error(errc::device_error, fmt::format("initiated_bench: {}: iteration {} of {} has wrong bytes",
                                                             how.name, iteration + 1, plan_.iterations + 1));
         const std::uint64_t posted = messages() * (plan_.iterations + 1);
+        const std::uint64_t executed = mine.executed_of(before + posted) - before;
         if (executed != posted)
             throw error(errc::device_error, fmt::format("initiated_bench: {}: {} messages were posted and {} executed",
                                                         how.name, posted, executed));

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 #include "common/arguments.hpp"
 
 namespace weftio::bench {
@@ -121,6 +124,15 @@ std::uint64_t ways::executed() const
     std::uint64_t sum = 0;
     for (std::uint32_t each = 0; each < count(); ++each)
         sum += fabric_.near_end(who_, each).counters().done;
+    return sum;
+}
+
+std::uint64_t ways::executed_of(std::uint64_t total) const
+{
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    std::uint64_t sum = executed();
+    for (; sum < total && std::chrono::steady_clock::now() < end; sum = executed())
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
     return sum;
 }
 

@@ -108,8 +108,10 @@ class ways {
     /// All rings, and all queue pairs, as proxies see them. @pre the queue pairs are of proxies
     std::vector<proxy_ring> rings() const;
     std::vector<proxy_queue> queues() const;
-    /// Entries that the queue pairs have executed.
+    /// Entries that the queue pairs have executed: those that their peers have acknowledged.
     std::uint64_t executed() const;
+    /// The same, when it is `total`, or after 10 s: the bytes of an entry arrive before its acknowledgment.
+    std::uint64_t executed_of(std::uint64_t total) const;
 
  private:
     std::uint32_t rings_count() const noexcept { return (count() + of_ring_ - 1) / of_ring_; }
