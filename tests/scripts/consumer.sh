@@ -253,7 +253,7 @@ else
     echo "not checked: the echo and its peer (needs root, and network namespaces)"
 fi
 
-# tests/consumer: a static library, link-time optimization, headers of its own.
+# tests/consumer: a static library, link-time optimization, headers of its own; in Meson as meson-compat/README.md tells.
 cp -r "$source/tests/consumer" "$work/source"
 succeeds "tests/consumer, CMake" bash -c "cmake -S '$work/source' -B '$work/cmake' -G Ninja -DCMAKE_BUILD_TYPE=Release && cmake --build '$work/cmake'"
 succeeds "tests/consumer, Meson" bash -c "meson setup '$work/meson' '$work/source' --wrap-mode=nofallback && meson compile -C '$work/meson'"

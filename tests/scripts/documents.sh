@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every command block of README.md, docs/*.md and the manual pages' EXAMPLES runs, page by page, each in a fresh clone of what git has
+# Every command block of README.md, docs/*.md, the READMEs of meson-compat and the manual pages' EXAMPLES runs, page by page, each in a fresh clone of what git has
 # here: documents.py has the rules, and prints for each page what ran and what did not, and why. `make demo` and `make` build once from
 # nothing, with the compiler cache; a page's own `make` begins with what they made. README.md also runs in a clone with a blank in its path.
 set -uo pipefail
@@ -88,7 +88,7 @@ check "a page that is right" "page.md: 3 blocks, 5 commands run, 3 lines of outp
     "$(python3 "$documents" --source "$work/wrong" --work "$work/wrong" page.md)"
 
 clone "$work" || finish
-said=$(runs_pages "$work" README.md docs/*.md docs/*.1)
+said=$(runs_pages "$work" README.md docs/*.md docs/*.1 meson-compat/README.md meson-compat/*/README.md)
 check "every page's commands" 0 $?
 echo "$said"
 clone "$spaced" || finish
