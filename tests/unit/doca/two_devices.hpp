@@ -51,7 +51,7 @@ class DocaDevices : public testing::Test {
         first = open_device("01:00.0");
         second = open_device(second_pci);
         ASSERT_TRUE(first && second);
-        DOCA_OK(doca_gpu_create("cpu", &gpu));
+        DOCA_OK(doca_gpu_create(gpu_name().c_str(), &gpu));
     }
     void TearDown() override
     {
@@ -61,6 +61,8 @@ class DocaDevices : public testing::Test {
         unsetenv("WEFTIO_DOCA_DEVICES");
     }
 
+    /// Where the kernels run: "cpu", or a GPU.
+    virtual std::string gpu_name() { return "cpu"; }
     virtual std::string devices(const std::string& wire)
     {
         return std::string(first_pci) + ",mlx5_0=" + wire + ";" + second_pci + ",mlx5_1=" + wire;
