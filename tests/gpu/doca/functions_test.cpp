@@ -1,4 +1,4 @@
-// The device functions of DOCA GPUNetIO 2.10 on a GPU: cuda:0, or what WEFTIO_GPU names; "cpu" is for tests of this test.
+// The device functions of DOCA GPUNetIO 2.10 on a GPU: cuda:0, or what WEFTIO_GPU names, which may be "cpu".
 #include <time.h>
 
 #include <chrono>
