@@ -5,8 +5,8 @@ namespace weftio::litmus {
 std::string_view help_text() noexcept
 {
     return R"(Usage: weftio-litmus [options]
-Has an RDMA device write data and then a flag into this machine's memory, and counts how often a thread that has seen the flag
-does not see the data (a stale read). One row for each writer, flag, flush and ordering.
+Has an RDMA device write data and then a flag into this machine's memory, and counts how often a thread that has seen
+the flag does not see the data (a stale read). One row for each writer, flag, flush and ordering.
       -n, --trials N       pairs of data and flag of each row [1000000]
           --until N        a row ends after N stale reads [none: after all trials]
           --only TEXT,...  only rows that have each TEXT in their words: "WRITE,other region,strict"

@@ -45,8 +45,8 @@ struct outcome {
     double seconds = 0;
     std::string refused{}; ///< not empty: it was not run, and why
 
-    /// Of the rate of stale reads, with 98 % confidence: a Poisson distribution with this mean gives so few stale reads,
-    /// or fewer, once in 50 runs.
+    /// Of the rate of stale reads, with 98 % confidence: with it so few stale reads, or fewer, come once in 50 runs
+    /// (a Poisson distribution).
     double upper_bound() const;
 };
 

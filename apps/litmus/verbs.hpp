@@ -97,7 +97,8 @@ class end {
     ibv_qp* pair_ = nullptr;
 };
 
-/// The NIC, and two reliable connections of it with itself: `writer` writes to `target`; `flusher` reads for who flushes.
+/// The NIC, and two reliable connections of it with itself: `writer` writes to `target`; `flusher` reads for who
+/// flushes.
 class nic {
  public:
     /// @param depth  requests in flight of the writer
