@@ -1,7 +1,7 @@
-// What the memory of a GPU is, and what its platform promises of the order in which a NIC's writes become visible there.
+// What the memory of a GPU is, and what its platform promises of the order in which a NIC's writes are seen there.
 //
 //     if (weftio::ordering_of(gpu).remote_writes < weftio::writes_ordering::owner)
-//         weftio::flush_writes(gpu); // between the completion of a peer's WRITE and the kernel that reads what it wrote
+//         weftio::flush_writes(gpu); // between the completion of a WRITE and the kernel that reads the bytes
 #pragma once
 
 #include <cstddef>
@@ -42,8 +42,7 @@ memory_ordering ordering_of(const device& of);
 /// Any thread; its current CUDA context stays what it is. (CUDA driver API, cuFlushGPUDirectRDMAWrites)
 /// @param for_whom  owner or all_devices
 /// @throws weftio::error errc::invalid_argument  for_whom is none
-///                       errc::not_supported     no flush by the host (flushed_by_host is false), or a driver older than
-///                                               CUDA 11.3
+///                       errc::not_supported     no flush by the host (flushed_by_host is false)
 ///                       errc::device_error      the driver reports a fault
 void flush_writes(const device& target, writes_ordering for_whom = writes_ordering::owner);
 
