@@ -1,6 +1,6 @@
-// Stands in for libibverbs.so.1, with one NIC that can only write to itself. Bytes of data are on their way for a while and overtake
-// each other; flags (8 bytes or less), atomics and completions are there at once. A READ, on any queue pair, waits for all that is
-// on its way. With STAND_IN_NIC=orderly in the environment nothing is late.
+// Stands in for libibverbs.so.1, with one NIC that can only write to itself. Bytes of data are on their way for a while
+// and overtake each other; flags (8 bytes or less), atomics and completions are there at once. A READ, on any queue
+// pair, waits for all that is on its way. With STAND_IN_NIC=orderly in the environment nothing is late.
 #include <infiniband/verbs.h>
 
 #include <chrono>

@@ -78,7 +78,7 @@ struct memory_info {
     bool cpu_can_access = true;
     bool dma_buf = false;       ///< whether a NIC's driver can reach it by memory::export_dma_buf()
     std::string why_no_dma_buf; ///< a sentence; empty: it can
-    /// Tokens of NVIDIA's old peer-to-peer interface of the kernel (nvidia_p2p_get_pages), which nothing in Weftio uses.
+    /// Tokens of NVIDIA's old interface for drivers (nvidia_p2p_get_pages), which nothing in Weftio uses.
     struct p2p_tokens {
         std::uint64_t p2p = 0;
         std::uint32_t address_space = 0;
