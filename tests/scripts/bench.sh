@@ -162,7 +162,7 @@ def made_up(path, names, machine):
     json.dump({"schema": 1, "rows": rows}, open(f"{sys.argv[1]}/{path}", "w"))
 few, many = ([name for _, name, _ in figures.README[cores]] for cores in (2, 16))
 more = [name for template in figures.MORE.values() for name in re.findall("{([^}]*)}", template)]
-made_up("made-up.json", [*few, *more, "gpu_bench|a flag"], "2 cores, made up")
+made_up("made-up.json", [*few, *more, "gpu_bench|a flag", "gpu_bench|an item, kernel-peer-kernel"], "2 cores, made up")
 made_up("many.json", many, "16 cores, made up")
 print("few", len(few), "many", len(many), "more", len(figures.MORE), file=open(f"{sys.argv[1]}/counts", "w"))
 END
@@ -181,7 +181,9 @@ check "README.md: each row of 16 cores is written" $((few + many)) "$(grep -c '7
 check "README.md: has twelve rows at most" 1 $((few + many <= 12))
 check "docs/gpu.md: written from a file" "" "$(bench/figures --gpu "$work/made-up.json" --into "$work" 2>&1)"
 check "docs/gpu.md: the table has the rows of the file" "| a flag | 7,654 | 1.0 | 9,999 | ns |" \
-    "$(sed -n '/figures: written/,/end of figures/p' "$work/docs/gpu.md" | grep flag)"
+    "$(sed -n '/figures: written/,/end of figures/p' "$work/docs/gpu.md" | grep "a flag")"
+check "docs/gpu.md: rows of two GPUs have a table of their own" "| an item, kernel-peer-kernel | 7,654 | 1.0 | 9,999 | ns | 1.50 |" \
+    "$(sed -n '/figures of two GPUs: written/,/end of figures of two GPUs/p' "$work/docs/gpu.md" | grep item)"
 
 # bench/pairs, by two builds of fake programs.
 # fake SIDE PROGRAM HELP: each time it runs, it writes the next line of standard input.

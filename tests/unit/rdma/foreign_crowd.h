@@ -14,13 +14,14 @@ struct foreign_crowd {
     foreign_u32 rung;     /* and known to the NIC */
     foreign_u32 lock;     /* 1: a poster rings for all */
     foreign_u32 done;     /* positions below are completed */
-    foreign_u32 checked;  /* positions below have arrived and were checked */
+    foreign_u32 checked;  /* positions below have arrived and were checked; a multiple of FOREIGN_AT_ONCE */
     foreign_u32 failed;   /* the line that failed; all workers end */
 };
 
 /* How posters publish: each rings in its turn, or one rings for all that are ready. */
 enum foreign_manner { FOREIGN_EACH_RINGS, FOREIGN_ONE_RINGS };
 
+#define FOREIGN_AT_ONCE (FOREIGN_SLOTS / 2) /* so many posters may go on at the same time */
 #define FOREIGN_SHORTEST 4u
 #define FOREIGN_WORDS 64u /* of the longest message */
 
@@ -173,7 +174,8 @@ FOREIGN_FN foreign_u32 foreign_crowd_poll(struct foreign_game* game, struct fore
     if (!foreign_crowd_is_right(game, *checked))
         return 0;
     foreign_post_receive(&game->ends[1]);
-    foreign_store(&crowd->checked, ++*checked);
+    if (++*checked % FOREIGN_AT_ONCE == 0)
+        foreign_store(&crowd->checked, *checked);
     return 1;
 }
 
