@@ -192,6 +192,17 @@ TEST_F(SemaphoreOfTwoDevices, SeldomLooksAtMemoryOfTheHost)
     EXPECT_EQ(result[0], WEFTIO_DEV_TIMEOUT);
 }
 
+TEST_F(SemaphoreOfTwoDevices, LooksAtTheAbortFlagAtEvery64thAttempt)
+{
+    weftio_dev_semaphore_item item{};
+    const weftio_dev_semaphore_place two{&item, &item}, one{&item, nullptr};
+    for (std::uint32_t attempt = 0; attempt < 200; ++attempt) {
+        EXPECT_EQ(weftio_dev_semaphore_looks(two, 65, attempt), attempt % 64 == 63 ? 1u : 0u) << attempt;
+        EXPECT_EQ(weftio_dev_semaphore_looks(two, 64, attempt), attempt == 0 || attempt % 64 == 63 ? 1u : 0u);
+        EXPECT_EQ(weftio_dev_semaphore_looks(one, 65, attempt), 1u);
+    }
+}
+
 TEST_F(SemaphoreOfTwoDevices, HasAPeerOnlyThere)
 {
     const semaphore alone(first_, {.items = 1}), both(first_, options(1));
