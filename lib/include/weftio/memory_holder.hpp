@@ -1,0 +1,65 @@
+// Memory of the host that outlives the process that made it.
+//
+//     auto held = weftio::memory_holder::make(1 << 30);
+//     weftio::memory here = held.map(cpu);  // for regions, queues and kernels of this process
+//     held.send(socket);                    // to the next process, which calls receive() and map()
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "weftio/device.hpp"
+
+namespace weftio {
+
+/// Holds shared memory by its descriptor (a memfd): it exists as long as one process holds it, or has it mapped. A program
+/// that is replaced by its successor hands it over; the bytes stay, keys do not: the successor registers it anew.
+///
+/// - Ownership: move-only; the destructor closes the descriptor. What map() has returned stays.
+/// - Threads: any; one at a time for a move.
+/// - Children of fork() have it, too; it is closed on exec.
+class memory_holder {
+ public:
+    /// Makes memory: whole pages, zeroed, of a size that nobody can change (it is sealed). The system gives a page when it
+    /// is used first.
+    /// @param name  shown as /memfd:NAME in /proc/PID/maps; up to 200 letters
+    /// @throws weftio::error errc::invalid_argument  no bytes, or too long a name
+    ///                       errc::out_of_memory     no descriptor, or more bytes than a file can have
+    static memory_holder make(std::size_t bytes, const std::string& name = "weftio");
+    /// Takes over a descriptor, which must not be closed by others then.
+    /// @throws weftio::error errc::invalid_argument  it is no memory, is empty, or its size can shrink (F_SEAL_SHRINK is
+    ///                                               not set): who reads what is gone gets SIGBUS. It stays the caller's
+    static memory_holder take(int descriptor);
+    /// Receives what another process sends by send(). Blocks until then, or the timeout.
+    /// @param socket  a connected Unix socket
+    /// @throws weftio::error errc::timed_out         nothing came
+    ///                       errc::closed            the other end has closed it
+    ///                       errc::invalid_argument  something else came, as for take(), or it is no such socket
+    static memory_holder receive(int socket, std::chrono::milliseconds timeout = std::chrono::seconds(10));
+
+    memory_holder(memory_holder&&) noexcept;
+    memory_holder& operator=(memory_holder&&) noexcept;
+    ~memory_holder();
+
+    /// Sends a descriptor of it. The other process holds it when its receive() has returned, and as long as the message is
+    /// under way. Blocks only while the socket takes nothing.
+    /// @throws weftio::error errc::closed            the other end has closed it
+    ///                       errc::invalid_argument  it is no connected Unix socket
+    void send(int socket) const;
+    /// Maps all of it, at an address of its own in each call. The memory keeps the mapping, also beyond the holder.
+    /// @throws weftio::error errc::out_of_memory  no addresses are free
+    ///                       as device::adopt()   a GPU, which does not know the memory
+    memory map(const device& on) const;
+
+    std::size_t bytes() const noexcept { return bytes_; }
+    int descriptor() const noexcept { return descriptor_; }
+
+ private:
+    memory_holder(int descriptor, std::size_t bytes) noexcept : descriptor_(descriptor), bytes_(bytes) {}
+
+    int descriptor_ = -1;
+    std::size_t bytes_ = 0;
+};
+
+} // namespace weftio
