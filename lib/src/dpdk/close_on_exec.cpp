@@ -28,13 +28,15 @@ bool for_each_descriptor(Visitor&& visit)
 } // namespace
 
 close_on_exec::close_on_exec() noexcept
-try {
-    is_known_ = for_each_descriptor([&](std::size_t descriptor) {
-        if (descriptor >= open_before_.size())
-            open_before_.resize(descriptor + 1);
-        open_before_[descriptor] = true;
-    });
-} catch (const std::bad_alloc&) { // descriptors stay as DPDK opens them
+{
+    try { // inside the body: a handler around it would throw again
+        is_known_ = for_each_descriptor([&](std::size_t descriptor) {
+            if (descriptor >= open_before_.size())
+                open_before_.resize(descriptor + 1);
+            open_before_[descriptor] = true;
+        });
+    } catch (const std::bad_alloc&) { // descriptors stay as DPDK opens them
+    }
 }
 
 close_on_exec::~close_on_exec()
