@@ -25,9 +25,11 @@ std::vector<std::string> split(const std::string& text)
     return parts;
 }
 
-std::vector<cell> chosen(const std::string& only, bool strict)
+std::vector<cell> chosen(const std::string& only, bool given, bool strict)
 {
-    const std::vector<std::string> wanted = only.empty() ? std::vector<std::string>{} : split(only);
+    const std::vector<std::string> wanted = given ? split(only) : std::vector<std::string>{};
+    if (std::ranges::count(wanted, "") != 0)
+        refuse(fmt::format("--only {}: a word is empty; --list prints those of all rows", only));
     std::vector<cell> cells;
     for (const cell& each : all_cells()) {
         const std::string words = each.words();
@@ -49,7 +51,7 @@ command parse(int argc, const char* const* argv)
     app.set_help_flag();
     app.add_option("-n,--trials", to.trial.trials)->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
     app.add_option("--until", to.trial.until)->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
-    app.add_option("--only", only);
+    CLI::Option* const selects = app.add_option("--only", only);
     app.add_flag("--list", list);
     app.add_option("-p,--pairs", to.trial.pairs)->check(CLI::Range(1, 8192));
     app.add_option("-b,--bytes", to.trial.bytes)->check(CLI::Range(8, 1 << 20));
@@ -69,7 +71,12 @@ command parse(int argc, const char* const* argv)
     }
     if (to.trial.bytes % 8 != 0)
         refuse(fmt::format("--bytes {}: not a multiple of 8", to.trial.bytes));
-    to.cells = chosen(only, strict);
+    constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
+    if (std::uint64_t{to.trial.pairs} * to.trial.bytes > most_bytes)
+        refuse(fmt::format("--pairs {} of --bytes {}: twice as many bytes are needed; give 1 GiB of data at most",
+                           to.trial.pairs, to.trial.bytes));
+    to.trial.pairs = static_cast<std::uint32_t>(std::min<std::uint64_t>(to.trial.pairs, to.trial.trials));
+    to.cells = chosen(only, selects->count() != 0, strict);
     if (list)
         for (const cell& each : to.cells)
             to.text += each.words() + "\n";

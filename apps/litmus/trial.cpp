@@ -45,7 +45,13 @@ std::uint64_t seen(const std::uint64_t* word, std::memory_order order = std::mem
     return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(order);
 }
 
-/// Data and flags of all pairs. In round r every word of data is written with r, then the flag becomes r.
+/// The word of data in a round: all of its bytes differ from those of the rounds before.
+std::uint64_t word_of(std::uint64_t round)
+{
+    return round * 0x9e3779b97f4a7c15; // odd: no two rounds have the same
+}
+
+/// Data and flags of all pairs. In round r every word of data becomes word_of(r), then the flag becomes r.
 class cell_run {
  public:
     cell_run(const cell& wanted, const trial_options& options, const port_options& at,
@@ -102,8 +108,9 @@ class cell_run {
     void write_all()
     try {
         for (std::uint64_t round = 1; !over_; ++round) {
-            for (std::uint32_t word = 0; word < options_.pairs * words_ + 8; ++word)
-                *source_.at(word) = round;
+            const std::size_t end = std::size_t{options_.pairs} * words_;
+            std::fill_n(source_.at(0), end, word_of(round));
+            *source_.at(end) = round;
             for (std::uint32_t pair = 0; pair < options_.pairs; ++pair)
                 write(pair, pair + 1 == options_.pairs);
             wait_for_sent();
@@ -169,11 +176,24 @@ class cell_run {
     void wait_for_sent()
     {
         ibv_wc done{};
-        while (nic_.writer().take_sent(&done, 1) == 0)
+        while (nic_.writer().take_sent(&done, 1) == 0 && !over_)
             std::this_thread::yield();
     }
 
-    bool ended() { return over_ || (turns_++ % 4096 == 0 && stopped_()); }
+    /// Throws failure when nothing has come for long.
+    bool ended()
+    {
+        constexpr std::chrono::seconds patience{10};
+        if (turns_++ % 4096 != 0)
+            return over_;
+        if (const auto now = clock::now(); trials_ != trials_then_) {
+            trials_then_ = trials_;
+            since_ = now;
+        } else if (now - since_ > patience) {
+            throw failure(fmt::format("the flag of trial {} has not come for {} s", trials_ + 1, patience.count()));
+        }
+        return over_ || stopped_();
+    }
 
     void read_all()
     {
@@ -245,7 +265,7 @@ class cell_run {
     {
         bool stale = false;
         for (std::uint32_t word = words_; word-- > 0;)
-            stale |= seen(data(pair) + word) != round;
+            stale |= seen(data(pair) + word) != word_of(round);
         ++trials_;
         stale_ += stale;
     }
@@ -257,7 +277,8 @@ class cell_run {
     const std::uint32_t words_;
     words target_, other_, source_, scratch_;
     region target_region_, other_region_, source_region_, scratch_region_;
-    std::uint64_t trials_ = 0, stale_ = 0, turns_ = 0;
+    std::uint64_t trials_ = 0, stale_ = 0, turns_ = 0, trials_then_ = 0;
+    clock::time_point since_ = clock::now();
     std::atomic<std::uint64_t> read_{0};
     std::atomic<bool> over_{false}, failing_{false};
     std::exception_ptr first_failure_;

@@ -95,6 +95,8 @@ region::region(ibv_pd* domain, void* at, std::size_t bytes, bool relaxed)
     mr_ = relaxed ? api.ibv_reg_mr_iova2(domain, at, bytes, reinterpret_cast<std::uintptr_t>(at),
                                          static_cast<unsigned>(rights) | IBV_ACCESS_RELAXED_ORDERING)
                   : api.ibv_reg_mr(domain, at, bytes, rights);
+    if (!mr_ && relaxed && errno != ENOMEM)
+        throw failure(fmt::format("regions with relaxed ordering are refused: {}; give --strict", why()));
     if (!mr_)
         throw failure(fmt::format("{} bytes cannot be registered: {}; `ulimit -l` may be too low", bytes, why()));
 }

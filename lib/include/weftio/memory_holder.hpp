@@ -25,17 +25,21 @@ class memory_holder {
     /// is used first.
     /// @param name  shown as /memfd:NAME in /proc/PID/maps; up to 200 letters
     /// @throws weftio::error errc::invalid_argument  no bytes, or too long a name
-    ///                       errc::out_of_memory     no descriptor, or more bytes than a file can have
+    ///                       errc::out_of_memory     no descriptor is free, or more bytes than a file can have
     static memory_holder make(std::size_t bytes, const std::string& name = "weftio");
     /// Takes over a descriptor, which must not be closed by others then.
-    /// @throws weftio::error errc::invalid_argument  it is no memory, is empty, or its size can shrink (F_SEAL_SHRINK is
-    ///                                               not set): who reads what is gone gets SIGBUS. It stays the caller's
+    /// @throws weftio::error errc::invalid_argument  it is no memory of memfd_create(), is empty, cannot be written, or
+    ///                                               its size can shrink (F_SEAL_SHRINK is not set): who reads what is
+    ///                                               gone gets SIGBUS. It stays the caller's
     static memory_holder take(int descriptor);
-    /// Receives what another process sends by send(). Blocks until then, or the timeout.
+    /// Receives what another process sends by send(). Blocks until then, or the timeout. One call at a time for a socket,
+    /// which nothing else reads.
     /// @param socket  a connected Unix socket
     /// @throws weftio::error errc::timed_out         nothing came
     ///                       errc::closed            the other end has closed it
-    ///                       errc::invalid_argument  something else came, as for take(), or it is no such socket
+    ///                       errc::invalid_argument  something else came, which is dropped; as for take(); or it is no
+    ///                                               such socket
+    ///                       errc::out_of_memory     no descriptor is free: what was sent waits
     static memory_holder receive(int socket, std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
     memory_holder(memory_holder&&) noexcept;
@@ -45,7 +49,7 @@ class memory_holder {
     /// Sends a descriptor of it. The other process holds it when its receive() has returned, and as long as the message is
     /// under way. Blocks only while the socket takes nothing.
     /// @throws weftio::error errc::closed            the other end has closed it
-    ///                       errc::invalid_argument  it is no connected Unix socket
+    ///                       errc::invalid_argument  it is no connected Unix socket, or the holder was moved from
     void send(int socket) const;
     /// Maps all of it, at an address of its own in each call. The memory keeps the mapping, also beyond the holder.
     /// @throws weftio::error errc::out_of_memory  no addresses are free
@@ -57,6 +61,8 @@ class memory_holder {
 
  private:
     memory_holder(int descriptor, std::size_t bytes) noexcept : descriptor_(descriptor), bytes_(bytes) {}
+
+    void require_held(const char* call) const;
 
     int descriptor_ = -1;
     std::size_t bytes_ = 0;

@@ -6,8 +6,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -48,10 +50,11 @@ struct mapped_block {
     devices::memory_block block;
 };
 
-/// Room for one descriptor beside a message.
+/// Room for what may come beside a message: as many descriptors as Linux passes at once, and what options of the socket
+/// add, such as the sender's credentials.
 union ancillary {
     cmsghdr header;
-    std::array<char, CMSG_SPACE(sizeof(int))> bytes;
+    std::array<char, CMSG_SPACE(253 * sizeof(int)) + 512> bytes;
 };
 
 [[noreturn]] void refuse(const char* call, const std::string& why)
@@ -59,16 +62,35 @@ union ancillary {
     throw error(errc::invalid_argument, fmt::format("weftio: memory_holder: {}: {}", call, why));
 }
 
+[[noreturn]] void say_closed(const char* call)
+{
+    throw error(errc::closed, fmt::format("weftio: memory_holder: {}: the other process has closed the socket", call));
+}
+
 [[noreturn]] void refuse_socket(const char* call, int socket)
 {
     const int why = errno;
-    if (why == EPIPE || why == ECONNRESET)
-        throw error(errc::closed,
-                    fmt::format("weftio: memory_holder: {}: the other process has closed the socket", call));
+    if (why == EPIPE || why == ECONNRESET || why == ECONNREFUSED)
+        say_closed(call);
     refuse(call, fmt::format("descriptor {} is no connected Unix socket ({})", socket, std::strerror(why)));
 }
 
-/// Of memory that cannot shrink. Throws weftio::error.
+void require_socket(const char* call, int socket)
+{
+    int domain = 0, listens = 0;
+    socklen_t of_domain = sizeof domain, of_listens = sizeof listens;
+    sockaddr_un peer{};
+    socklen_t of_peer = sizeof peer;
+    if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &of_domain) != 0)
+        refuse_socket(call, socket);
+    if (domain == AF_UNIX && getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &of_listens) == 0 && !listens &&
+        (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &of_peer) == 0 || errno != ENOTCONN))
+        return;
+    errno = domain == AF_UNIX ? ENOTCONN : EAFNOSUPPORT;
+    refuse_socket(call, socket);
+}
+
+/// Of memory that can be written and cannot shrink. Throws weftio::error.
 std::size_t size_of(const char* call, int descriptor)
 {
     struct stat seen {};
@@ -79,46 +101,84 @@ std::size_t size_of(const char* call, int descriptor)
         refuse(call, fmt::format("the size of descriptor {} can shrink, and who reads what is gone gets SIGBUS; set "
                                  "F_SEAL_SHRINK",
                                  descriptor));
+    if (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) || (fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDWR)
+        refuse(call, fmt::format("descriptor {} is not to be written, by its seals or as it was opened", descriptor));
     if (seen.st_size == 0)
         refuse(call, fmt::format("descriptor {} has no bytes", descriptor));
     return static_cast<std::size_t>(seen.st_size);
 }
 
-void wait_for_message(int socket, std::chrono::milliseconds timeout)
+/// Waits until the socket can be read or written. Returns false when the time is over.
+bool wait_for(const char* call, int socket, short what, std::chrono::milliseconds timeout)
 {
-    const auto end = std::chrono::steady_clock::now() + timeout;
+    using clock = std::chrono::steady_clock;
+    const auto begin = clock::now();
     for (;;) {
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-        pollfd one{socket, POLLIN, 0};
-        const int ready = poll(&one, 1, static_cast<int>(std::max<long>(0, left.count())));
+        const auto left = timeout - std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begin);
+        pollfd one{socket, what, 0};
+        const int ready = poll(&one, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30)));
         if (ready > 0)
-            return;
-        if (ready == 0)
-            throw error(errc::timed_out,
-                        fmt::format("weftio: memory_holder: receive: no memory came within {} ms", timeout.count()));
-        if (errno != EINTR)
-            refuse_socket("receive", socket);
+            return true;
+        if (ready < 0 && errno != EINTR)
+            refuse_socket(call, socket);
+        if (ready == 0 && clock::now() - begin >= timeout)
+            return false;
     }
 }
 
-/// The descriptor that came with a message; -1: none, or several.
-int descriptor_of(msghdr& received)
+/// Descriptors that came with a message; those that nobody takes are closed.
+class passed {
+ public:
+    explicit passed(msghdr& with)
+    {
+        for (cmsghdr* part = CMSG_FIRSTHDR(&with); part; part = CMSG_NXTHDR(&with, part))
+            if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
+                for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= part->cmsg_len && count_ < all_.size();
+                     at += sizeof(int))
+                    std::memcpy(&all_[count_++], reinterpret_cast<const char*>(part) + at, sizeof(int));
+    }
+    passed(const passed&) = delete;
+    passed& operator=(const passed&) = delete;
+    ~passed()
+    {
+        for (std::size_t each = 0; each < count_; ++each)
+            if (all_[each] >= 0)
+                close(all_[each]);
+    }
+    /// The only one; -1: there is none, or several.
+    int only() const noexcept { return count_ == 1 ? all_[0] : -1; }
+    int take() noexcept { return std::exchange(all_[0], -1); }
+
+ private:
+    std::array<int, 256> all_{};
+    std::size_t count_ = 0;
+};
+
+/// So that a message does not come without its descriptor, and is gone. Throws weftio::error.
+void require_free_descriptor(int socket)
 {
-    int found = -1;
-    for (cmsghdr* part = CMSG_FIRSTHDR(&received); part; part = CMSG_NXTHDR(&received, part))
-        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS && part->cmsg_len == CMSG_LEN(sizeof found))
-            std::memcpy(&found, CMSG_DATA(part), sizeof found);
-    return found;
+    const int spare = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+    if (spare < 0)
+        throw error(
+            errc::out_of_memory,
+            fmt::format("weftio: memory_holder: receive: the process has no descriptor left ({}); what was sent "
+                        "waits: raise `ulimit -n`, or close some",
+                        std::strerror(errno)));
+    close(spare);
 }
 
 } // namespace
 
 memory_holder memory_holder::make(std::size_t bytes, const std::string& name)
 {
+    constexpr std::size_t most = std::size_t{1} << 62;
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    if (bytes == 0)
+        refuse("make", "0 bytes; ask for at least one");
+    if (bytes > most)
+        throw error(errc::out_of_memory,
+                    fmt::format("weftio: memory_holder: make: {} bytes; no system has that many", bytes));
     const std::size_t whole = (bytes + page - 1) / page * page;
-    if (whole == 0 || whole > std::size_t{1} << 62)
-        refuse("make", fmt::format("{} bytes; ask for at least one", bytes));
     if (name.size() > 200)
         refuse("make", fmt::format("a name of {} letters; give 200 at most", name.size()));
     memory_holder made(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING), whole);
@@ -137,7 +197,11 @@ memory_holder memory_holder::take(int descriptor)
 
 memory_holder memory_holder::receive(int socket, std::chrono::milliseconds timeout)
 {
-    wait_for_message(socket, timeout);
+    require_socket("receive", socket);
+    if (!wait_for("receive", socket, POLLIN, timeout))
+        throw error(errc::timed_out,
+                    fmt::format("weftio: memory_holder: receive: no memory came within {} ms", timeout.count()));
+    require_free_descriptor(socket);
     message got{.mark = {}};
     ancillary beside{};
     iovec part{&got, sizeof got};
@@ -147,16 +211,19 @@ memory_holder memory_holder::receive(int socket, std::chrono::milliseconds timeo
     received.msg_control = &beside;
     received.msg_controllen = sizeof beside;
     const ssize_t bytes = recvmsg(socket, &received, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) // another thread was faster
+        throw error(errc::timed_out, "weftio: memory_holder: receive: another thread has taken what came");
     if (bytes < 0)
         refuse_socket("receive", socket);
-    if (bytes == 0)
-        throw error(errc::closed, "weftio: memory_holder: receive: the other process has closed the socket");
-    memory_holder held(descriptor_of(received), got.bytes);
-    if (bytes != sizeof got || got.mark != message{}.mark || held.descriptor_ < 0)
+    passed descriptors(received);
+    pollfd end{socket, POLLRDHUP, 0};
+    if (bytes == 0 && poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLRDHUP)))
+        say_closed("receive");
+    if (bytes != sizeof got || (received.msg_flags & MSG_TRUNC) || got.mark != message{}.mark || descriptors.only() < 0)
         refuse("receive", "what came is no memory of memory_holder::send()");
-    if (size_of("receive", held.descriptor_) != got.bytes)
+    if (size_of("receive", descriptors.only()) != got.bytes)
         refuse("receive", fmt::format("memory of {} bytes was announced, and another one came", got.bytes));
-    return held;
+    return {descriptors.take(), got.bytes};
 }
 
 memory_holder::memory_holder(memory_holder&& other) noexcept
@@ -178,6 +245,8 @@ memory_holder::~memory_holder()
 
 void memory_holder::send(int socket) const
 {
+    require_held("send");
+    require_socket("send", socket);
     message what{.bytes = bytes_};
     ancillary beside{};
     iovec part{&what, sizeof what};
@@ -185,24 +254,29 @@ void memory_holder::send(int socket) const
     sent.msg_iov = &part;
     sent.msg_iovlen = 1;
     sent.msg_control = &beside;
-    sent.msg_controllen = sizeof beside;
+    sent.msg_controllen = CMSG_SPACE(sizeof descriptor_);
     cmsghdr* const header = CMSG_FIRSTHDR(&sent);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof descriptor_);
     std::memcpy(CMSG_DATA(header), &descriptor_, sizeof descriptor_);
-    ssize_t bytes = -1;
-    do
-        bytes = sendmsg(socket, &sent, MSG_NOSIGNAL);
-    while (bytes < 0 && errno == EINTR);
-    if (bytes < 0)
-        refuse_socket("send", socket);
+    while (sendmsg(socket, &sent, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        if (errno == EAGAIN)
+            (void)wait_for("send", socket, POLLOUT, std::chrono::hours(1));
+        else if (errno != EINTR)
+            refuse_socket("send", socket);
+    }
+}
+
+void memory_holder::require_held(const char* call) const
+{
+    if (descriptor_ < 0)
+        refuse(call, "it was moved from, and holds nothing");
 }
 
 memory memory_holder::map(const device& on) const
 {
-    if (descriptor_ < 0)
-        refuse("map", "it was moved from, and holds nothing");
+    require_held("map");
     void* const at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
     if (at == MAP_FAILED)
         throw error(errc::out_of_memory, fmt::format("weftio: memory_holder: map: the system maps no {} bytes ({})",

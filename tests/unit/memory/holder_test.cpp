@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +14,10 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "weftio/memory_holder.hpp"
 #include "weftio/weftio.hpp"
@@ -141,23 +145,112 @@ TEST_F(MemoryHolder, RefusesWhatIsNoMemory)
     EXPECT_EQ(close(growing), 0) << "refused, it stays the caller's";
 }
 
+std::ptrdiff_t open_descriptors()
+{
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+void send_with(int socket, std::string_view text, const std::vector<int>& descriptors)
+{
+    std::vector<char> beside(CMSG_SPACE(descriptors.size() * sizeof(int)));
+    iovec part{const_cast<char*>(text.data()), text.size()};
+    msghdr sent{};
+    sent.msg_iov = &part;
+    sent.msg_iovlen = 1;
+    sent.msg_control = beside.data();
+    sent.msg_controllen = beside.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&sent);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
+    ASSERT_EQ(sendmsg(socket, &sent, 0), static_cast<ssize_t>(text.size()));
+}
+
 TEST_F(MemoryHolder, RefusesWhatItDidNotSend)
 {
     EXPECT_THAT(refusal(errc::timed_out, [&] { memory_holder::receive(ends[0], 10ms); }), HasSubstr("within 10 ms"));
-    const auto before =
-        static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+    const std::ptrdiff_t before = open_descriptors();
+    const memory_holder held = memory_holder::make(1);
     ASSERT_EQ(write(ends[1], "0123456789abcdef", 16), 16);
     EXPECT_THAT(refusal(errc::invalid_argument, [&] { memory_holder::receive(ends[0]); }),
                 HasSubstr("is no memory of"));
-    const auto after =
-        static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
-    EXPECT_EQ(before, after);
-    const memory_holder held = memory_holder::make(1);
-    EXPECT_THAT(refusal(errc::invalid_argument, [&] { held.send(STDIN_FILENO); }),
-                HasSubstr("no connected Unix socket"));
+    for (const std::size_t count : {1u, 2u, 250u}) {
+        send_with(ends[1], "x", std::vector<int>(count, held.descriptor()));
+        EXPECT_THAT(refusal(errc::invalid_argument, [&] { memory_holder::receive(ends[0]); }),
+                    HasSubstr("is no memory of"));
+    }
+    const std::string header = std::string("wftmem01") + std::string("\0\x10\0\0\0\0\0\0", 8);
+    send_with(ends[1], header, {held.descriptor(), held.descriptor()});
+    EXPECT_THAT(refusal(errc::invalid_argument, [&] { memory_holder::receive(ends[0]); }),
+                HasSubstr("is no memory of"));
+    send_with(ends[1], header, {held.descriptor()});
+    EXPECT_EQ(memory_holder::receive(ends[0]).bytes(), 4096u) << "that would be right";
+    EXPECT_EQ(open_descriptors(), before + 1) << "that of `held`; nothing else is left open";
     close(std::exchange(ends[1], -1));
     EXPECT_THAT(refusal(errc::closed, [&] { held.send(ends[0]); }), HasSubstr("has closed"));
     EXPECT_THAT(refusal(errc::closed, [&] { memory_holder::receive(ends[0]); }), HasSubstr("has closed"));
+}
+
+TEST_F(MemoryHolder, RefusesOtherSockets)
+{
+    const memory_holder held = memory_holder::make(1);
+    const int tcp = socket(AF_INET, SOCK_STREAM, 0), lonely = socket(AF_UNIX, SOCK_STREAM, 0);
+    std::array<int, 2> pipe_ends{};
+    ASSERT_EQ(pipe(pipe_ends.data()), 0);
+    for (const int each : {tcp, lonely, pipe_ends[0], -1}) {
+        EXPECT_THAT(refusal(errc::invalid_argument, [&] { held.send(each); }),
+                    HasSubstr("is no connected Unix socket"));
+        EXPECT_THAT(refusal(errc::invalid_argument, [&] { memory_holder::receive(each); }),
+                    HasSubstr("is no connected Unix socket"));
+    }
+    for (const int each : {tcp, lonely, pipe_ends[0], pipe_ends[1]})
+        close(each);
+}
+
+TEST_F(MemoryHolder, RefusesMemoryThatCannotBeWritten)
+{
+    const memory_holder held = memory_holder::make(1);
+    const int reads = open(("/proc/self/fd/" + std::to_string(held.descriptor())).c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_THAT(refusal(errc::invalid_argument, [&] { memory_holder::take(reads); }),
+                HasSubstr("is not to be written"));
+    close(reads);
+}
+
+TEST_F(MemoryHolder, LosesNothingWhereNoDescriptorIsFree)
+{
+    memory_holder::make(3 * 4096).send(ends[1]);
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    rlimit none = before;
+    none.rlim_cur = 3;
+    setrlimit(RLIMIT_NOFILE, &none);
+    const std::string told = refusal(errc::out_of_memory, [&] { memory_holder::receive(ends[0]); });
+    setrlimit(RLIMIT_NOFILE, &before);
+    EXPECT_THAT(told, HasSubstr("no descriptor left"));
+    EXPECT_EQ(memory_holder::receive(ends[0]).bytes(), 3 * 4096u);
+}
+
+TEST_F(MemoryHolder, TakesAlongWhatOptionsOfASocketAdd)
+{
+    const int yes = 1;
+    ASSERT_EQ(setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes), 0);
+    memory_holder::make(1).send(ends[1]);
+    EXPECT_EQ(memory_holder::receive(ends[0], std::chrono::milliseconds::max()).bytes(), 4096u);
+}
+
+TEST_F(MemoryHolder, WaitsWhereTheSocketTakesNothing)
+{
+    ASSERT_EQ(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    const memory_holder held = memory_holder::make(1);
+    constexpr unsigned times = 1000; // more than fit
+    std::thread sends([&] {
+        for (unsigned time = 0; time < times; ++time)
+            held.send(ends[1]);
+    });
+    for (unsigned time = 0; time < times; ++time)
+        EXPECT_EQ(memory_holder::receive(ends[0]).bytes(), 4096u);
+    sends.join();
 }
 
 } // namespace
