@@ -13,16 +13,17 @@
 
 namespace weftio {
 
-/// Holds shared memory by its descriptor (a memfd): it exists as long as one process holds it, or has it mapped. A program
-/// that is replaced by its successor hands it over; the bytes stay, keys do not: the successor registers it anew.
+/// Holds shared memory by its descriptor (a memfd): it exists as long as one process holds it, or has it mapped. A
+/// program that is replaced by its successor hands it over; the bytes stay, keys do not: the successor registers it
+/// anew.
 ///
 /// - Ownership: move-only; the destructor closes the descriptor. What map() has returned stays.
 /// - Threads: any; one at a time for a move.
 /// - Children of fork() have it, too; it is closed on exec.
 class memory_holder {
  public:
-    /// Makes memory: whole pages, zeroed, of a size that nobody can change (it is sealed). The system gives a page when it
-    /// is used first.
+    /// Makes memory: whole pages, zeroed, of a size that nobody can change (it is sealed). The system gives a page when
+    /// it is used first.
     /// @param name  shown as /memfd:NAME in /proc/PID/maps; up to 200 letters
     /// @throws weftio::error errc::invalid_argument  no bytes, or too long a name
     ///                       errc::out_of_memory     no descriptor is free, or more bytes than a file can have
@@ -32,8 +33,8 @@ class memory_holder {
     ///                                               its size can shrink (F_SEAL_SHRINK is not set): who reads what is
     ///                                               gone gets SIGBUS. It stays the caller's
     static memory_holder take(int descriptor);
-    /// Receives what another process sends by send(). Blocks until then, or the timeout. One call at a time for a socket,
-    /// which nothing else reads.
+    /// Receives what another process sends by send(). Blocks until then, or the timeout. One call at a time for a
+    /// socket, which nothing else reads.
     /// @param socket  a connected Unix socket
     /// @throws weftio::error errc::timed_out         nothing came
     ///                       errc::closed            the other end has closed it
@@ -46,8 +47,8 @@ class memory_holder {
     memory_holder& operator=(memory_holder&&) noexcept;
     ~memory_holder();
 
-    /// Sends a descriptor of it. The other process holds it when its receive() has returned, and as long as the message is
-    /// under way. Blocks only while the socket takes nothing.
+    /// Sends a descriptor of it. The other process holds it when its receive() has returned, and as long as the message
+    /// is under way. Blocks only while the socket takes nothing.
     /// @throws weftio::error errc::closed            the other end has closed it
     ///                       errc::invalid_argument  it is no connected Unix socket, or the holder was moved from
     void send(int socket) const;

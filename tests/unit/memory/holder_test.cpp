@@ -65,7 +65,7 @@ class MemoryHolder : public testing::Test {
     device cpu = device::open("cpu");
 };
 
-/// The first process makes memory, registers and fills it, hands it over and ends; keys of the second one reach the bytes.
+/// The first process makes and fills memory, hands it over and ends; keys of the second one reach the bytes.
 TEST_F(MemoryHolder, IsThereWhenItsMakerHasEnded)
 {
     const pid_t maker = fork();
