@@ -161,7 +161,7 @@ TEST_F(WaitingCommit, IsOverWhenItsOwnEntriesAreDone)
     EXPECT_EQ(wait(1'000'000), WEFTIO_DEV_TIMEOUT) << "nobody has published the entry yet";
     EXPECT_EQ(ring.turn(seen), 0u);
     weftio_s32 status = WEFTIO_DEV_NOT_FOUND;
-    std::thread waits([&] { status = wait(std::chrono::nanoseconds(patience).count()); });
+    std::thread waits([&] { status = wait(static_cast<std::uint64_t>(std::chrono::nanoseconds(patience).count())); });
     // The other one sees that more have come, and publishes for them.
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     while (weftio_dev_send_leave_commits(&handle().ring, 1, 0, &commits))
@@ -190,7 +190,7 @@ TEST_F(WaitingCommit, PublishesWhatBecameFilledInFrontOfIt)
         for (std::uint32_t arrived = 0; arrived < 2; std::this_thread::yield())
             arrived += ring.turn(seen);
     });
-    EXPECT_EQ(wait(std::chrono::nanoseconds(patience).count()), WEFTIO_DEV_OK);
+    EXPECT_EQ(wait(static_cast<std::uint64_t>(std::chrono::nanoseconds(patience).count())), WEFTIO_DEV_OK);
     fills.join();
     EXPECT_EQ(ring.wrong(), "");
 }
