@@ -195,5 +195,23 @@ TEST_F(WaitingCommit, PublishesWhatBecameFilledInFrontOfIt)
     EXPECT_EQ(ring.wrong(), "");
 }
 
+/// Whose entries lie behind a gap has left: who fills the gap publishes those as well.
+TEST_F(WaitingCommit, GoesOnBehindWhatItFills)
+{
+    ASSERT_FALSE(weftio_dev_send_leave_commits(&handle().ring, 1, 0, &commits));
+    weftio_u32 first = 0;
+    ASSERT_EQ(weftio_dev_send_queue_reserve(&handle(), WEFTIO_DEV_SCOPE_THREAD, 2, 1, nullptr, &first), WEFTIO_DEV_OK);
+    enqueue();
+    ASSERT_EQ(weftio_dev_send_queue_submit(&handle()), WEFTIO_DEV_OK);
+    EXPECT_EQ(ring.turn(seen), 0u);
+    for (std::uint32_t at = 0; at < 2; ++at)
+        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_weak(ring.handle(), publication_frame(number++), 64, first + at,
+                                                       WEFTIO_DEV_SEND_NONE),
+                  WEFTIO_DEV_OK);
+    weftio_dev_send_queue_submit_reserved(&handle(), WEFTIO_DEV_SCOPE_THREAD, first, 2);
+    EXPECT_EQ(ring.turn(seen), 3u);
+    EXPECT_EQ(ring.wrong(), "");
+}
+
 } // namespace
 } // namespace weftio::test

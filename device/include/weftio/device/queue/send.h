@@ -271,7 +271,8 @@ WEFTIO_FN void weftio_dev_send_queue_publish(WEFTIO_GLOBAL struct weftio_dev_sen
     }
     do {
         const weftio_u32 ready = next ? first : weftio_load_relaxed_u32(&queue->ring.ready);
-        const weftio_u32 filled = next ? first + count : weftio_dev_send_scan(ring, ready);
+        /* Behind the caller's entries, too: who has filled those there may have found this gap, and left. */
+        const weftio_u32 filled = weftio_dev_send_scan(ring, next ? first + count : ready);
         next = 0;
         if (filled != ready)
             weftio_dev_send_publish_at(&queue->ring, ring.dbrec, filled);
