@@ -120,7 +120,7 @@ struct weftio_dev_semaphore_place {
 };
 
 /** Where item `index` lies. Functions of this header look once: after a store they would reload the handle. */
-WEFTIO_FN struct weftio_dev_semaphore_place
+WEFTIO_FN_INLINED struct weftio_dev_semaphore_place
 weftio_dev_semaphore_place_of(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
 {
     weftio_u64 items = weftio_load_constant_u64(&semaphore->items);
@@ -149,7 +149,7 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_newer(weftio_u32 seen, weftio_u32 own)
 }
 
 /** Status of an item. */
-WEFTIO_FN weftio_u32 weftio_dev_semaphore_status_of(struct weftio_dev_semaphore_place place)
+WEFTIO_FN_INLINED weftio_u32 weftio_dev_semaphore_status_of(struct weftio_dev_semaphore_place place)
 {
     weftio_u32 own = place.peer ? weftio_load_relaxed_u32(&place.item->own) : 0; /* first: nothing waits for it */
     /*
@@ -171,7 +171,7 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_get_status(const WEFTIO_GLOBAL struct 
 }
 
 /** Sets the status of an item, which passes it to its next owner. */
-WEFTIO_FN void weftio_dev_semaphore_publish(struct weftio_dev_semaphore_place place, weftio_u32 status)
+WEFTIO_FN_INLINED void weftio_dev_semaphore_publish(struct weftio_dev_semaphore_place place, weftio_u32 status)
 {
     WEFTIO_GLOBAL weftio_u32 *to = &place.item->status;
     weftio_u32 word = status;
@@ -209,9 +209,9 @@ WEFTIO_FN void weftio_dev_semaphore_record(WEFTIO_GLOBAL struct weftio_dev_semap
  * Whether transitions are checked and the item at `place`, that of `index`, must not go to status `to`: 1 or 0. Counts
  * the refused transition.
  */
-WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(WEFTIO_GLOBAL struct weftio_dev_semaphore_illegal *illegal,
-                                                  struct weftio_dev_semaphore_place place, weftio_u32 index,
-                                                  weftio_u32 to)
+WEFTIO_FN_INLINED weftio_u32 weftio_dev_semaphore_refuses(WEFTIO_GLOBAL struct weftio_dev_semaphore_illegal *illegal,
+                                                          struct weftio_dev_semaphore_place place, weftio_u32 index,
+                                                          weftio_u32 to)
 {
     if (!illegal)
         return 0;
@@ -230,8 +230,8 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(WEFTIO_GLOBAL struct weftio_de
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT transitions are checked and this one is illegal: the item is
  *         unchanged, and the host class reports it
  */
-WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
-                                                     weftio_u32 index, weftio_u32 status)
+WEFTIO_FN_INLINED weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                             weftio_u32 index, weftio_u32 status)
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
@@ -244,17 +244,17 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct 
 }
 
 /** Writes packet info to one copy of an item. */
-WEFTIO_FN void weftio_dev_semaphore_store_info(WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item, weftio_u32 count,
-                                               weftio_u32 first)
+WEFTIO_FN_INLINED void weftio_dev_semaphore_store_info(WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item,
+                                                       weftio_u32 count, weftio_u32 first)
 {
     weftio_store_relaxed_u32(&item->count, count);
     weftio_store_relaxed_u32(&item->first, first);
 }
 
 /** Writes packet info, then sets the status of the item: as weftio_dev_semaphore_set_status. */
-WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_packet_info(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
-                                                          weftio_u32 index, weftio_u32 status, weftio_u32 count,
-                                                          weftio_u32 first)
+WEFTIO_FN_INLINED weftio_s32
+weftio_dev_semaphore_set_packet_info(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
+                                     weftio_u32 status, weftio_u32 count, weftio_u32 first)
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
@@ -332,9 +332,9 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_looks(struct weftio_dev_semaphore_plac
 }
 
 /** Waits until the item at `place`, the item of `index`, has status `status`; see weftio_dev_semaphore_wait_status. */
-WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_item(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
-                                                    struct weftio_dev_semaphore_place place, weftio_u32 index,
-                                                    weftio_u32 status, weftio_u64 timeout_ns)
+WEFTIO_FN_INLINED weftio_s32 weftio_dev_semaphore_wait_item(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                            struct weftio_dev_semaphore_place place, weftio_u32 index,
+                                                            weftio_u32 status, weftio_u64 timeout_ns)
 {
     WEFTIO_GLOBAL struct weftio_dev_control *control =
         (WEFTIO_GLOBAL struct weftio_dev_control *)weftio_load_constant_u64(&semaphore->control);
@@ -365,8 +365,9 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_item(const WEFTIO_GLOBAL struct w
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED, also when the item has that status. On a semaphore of
  *         two devices, a wait that succeeds at once sees the abort flag only if `index` is a multiple of 64
  */
-WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
-                                                      weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns)
+WEFTIO_FN_INLINED weftio_s32
+weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
+                                 weftio_u32 status, weftio_u64 timeout_ns)
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
@@ -375,9 +376,9 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct
 }
 
 /** Like weftio_dev_semaphore_wait_status; then reads packet info. `count` and `first` change only on WEFTIO_DEV_OK. */
-WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_packet_info(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
-                                                           weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns,
-                                                           weftio_u32 *count, weftio_u32 *first)
+WEFTIO_FN_INLINED weftio_s32
+weftio_dev_semaphore_wait_packet_info(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
+                                      weftio_u32 status, weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first)
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
