@@ -112,6 +112,8 @@ std::size_t size_of(const char* call, int descriptor)
 bool wait_for(const char* call, int socket, short what, std::chrono::milliseconds timeout)
 {
     using clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds for_ever = std::chrono::hours(24 * 365 * 100); // longer ones would overflow
+    timeout = std::clamp(timeout, std::chrono::milliseconds(0), for_ever);
     const auto begin = clock::now();
     for (;;) {
         const auto left = timeout - std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begin);
