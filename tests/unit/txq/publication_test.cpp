@@ -163,7 +163,8 @@ TEST_F(WaitingCommit, IsOverWhenItsOwnEntriesAreDone)
     weftio_s32 status = WEFTIO_DEV_NOT_FOUND;
     std::thread waits([&] { status = wait(static_cast<std::uint64_t>(std::chrono::nanoseconds(patience).count())); });
     // The other one sees that more have come, and publishes for them.
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while (weftio_load_relaxed_u32(&handle().ring.commits) < 3) // the test's, and both waiting ones
+        std::this_thread::yield();
     while (weftio_dev_send_leave_commits(&handle().ring, 1, 0, &commits))
         weftio_dev_send_publish(&handle().ring,
                                 weftio_dev_send_scan(weftio_dev_send_parts_of(&handle().ring), handle().ring.ready));
