@@ -45,6 +45,12 @@ void check(const semaphore_options& options)
         check_reach(options, options.custom_info_kind, "custom info is");
 }
 
+/// As weftio_dev_semaphore has it.
+bool is_plain(const semaphore_options& options)
+{
+    return std::has_single_bit(options.items) && !options.peer && !options.check_transitions;
+}
+
 std::uint32_t stride_of(const semaphore_options& options)
 {
     return (options.custom_info_bytes + cache_line - 1) / cache_line * cache_line;
@@ -129,7 +135,7 @@ void semaphore::state::make_handle()
 {
     weftio_dev_semaphore made{};
     made.clock = where.clock();
-    made.mask = std::has_single_bit(options.items) ? options.items - 1 : UINT32_MAX;
+    made.mask = is_plain(options) ? options.items - 1 : UINT32_MAX;
     made.count = options.items;
     made.end = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / options.items * options.items);
     made.abi = WEFTIO_DEV_ABI_SEMAPHORE;

@@ -4,8 +4,8 @@
  * Each platform header defines the same list, in the same order. All other headers in `device/` use a C99 subset and
  * this list, so that the same source compiles as C++20, CUDA C++ and OpenCL C 3.0.
  *
- *   1. types          weftio_u8 .. weftio_u64, WEFTIO_FN, WEFTIO_KERNEL, WEFTIO_GLOBAL, WEFTIO_SHARED,
- *                     WEFTIO_STATIC_ASSERT
+ *   1. types          weftio_u8 .. weftio_u64, WEFTIO_FN, WEFTIO_FN_APART, WEFTIO_KERNEL, WEFTIO_GLOBAL,
+ *                     WEFTIO_SHARED, WEFTIO_STATIC_ASSERT
  *   2. loads          weftio_load_relaxed_u32, weftio_load_constant_{u32,u64}, weftio_load_quiet_u32,
  *                     weftio_load_acquire_u32, weftio_load_acquire_sys_{u32,u64}, weftio_load_x4
  *   3. stores         weftio_store_relaxed_u32, weftio_store_release_u32, weftio_store_release_sys_{u32,u64},

@@ -35,6 +35,8 @@
     HEADER(rdma_connections, "weftio/device/rdma_connections.h")                                                       \
     HEADER(rdma_datagram, "weftio/device/rdma_datagram.h")                                                             \
     HEADER(completion_queue, "weftio/device/completion_queue.h")                                                       \
+    HEADER(semaphore_layout, "weftio/device/semaphore/layout.h")                                                       \
+    HEADER(semaphore_any, "weftio/device/semaphore/any.h")                                                             \
     HEADER(semaphore, "weftio/device/semaphore.h")
 
 namespace weftio::devices::opencl {

@@ -18,7 +18,7 @@ typedef std::uint64_t weftio_u64;
 typedef std::int64_t weftio_s64;
 
 #define WEFTIO_FN __device__ inline
-#define WEFTIO_FN_INLINED WEFTIO_FN
+#define WEFTIO_FN_APART WEFTIO_FN
 #define WEFTIO_KERNEL extern "C" __global__
 #define WEFTIO_GLOBAL
 #define WEFTIO_SHARED __shared__

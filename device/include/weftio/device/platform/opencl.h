@@ -19,7 +19,7 @@ typedef ulong weftio_u64;
 typedef long weftio_s64;
 
 #define WEFTIO_FN static inline
-#define WEFTIO_FN_INLINED WEFTIO_FN
+#define WEFTIO_FN_APART WEFTIO_FN
 #define WEFTIO_KERNEL __kernel
 #define WEFTIO_GLOBAL __global
 #define WEFTIO_SHARED __local
