@@ -265,10 +265,11 @@ void send_fetch_and_gather(benchmark::State& state)
     const nic::soft::entry_ring entries{.words = ring.words.data(), .depth = depth, .queue = send_ring::queue};
     nic::soft::entry entry;
     nic::soft::frame_pieces pieces;
+    const keys::queue_keys keys(ring.keys, {});
     for (auto _ : state) {
         for (std::uint32_t index = 0; index < depth; ++index) {
             bool good = fetch(entries, index, depth, entry) == refusal::none &&
-                        gather(entry, {ring.keys, {}}, 1500, pieces) == refusal::none && pieces.bytes == frame_bytes;
+                        gather(entry, keys, 1500, pieces) == refusal::none && pieces.bytes == frame_bytes;
             if (!good) {
                 state.SkipWithError("an entry was refused");
                 return;

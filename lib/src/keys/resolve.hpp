@@ -54,13 +54,13 @@ constexpr refusal lack_of(access right) noexcept
 }
 
 /// What a region has at these bytes. @pre they are in it
-inline void locate(const key_view& region, const named& what, located& out) noexcept
+inline void locate(const key_view& region, std::uint32_t key, std::uint64_t address, located& out) noexcept
 {
     const key_entry& entry = region.entry;
-    out = {.cpu = entry.cpu ? entry.at(what.address) : nullptr,
+    out = {.cpu = entry.cpu ? entry.at(address) : nullptr,
            .device = entry.device,
-           .device_address = what.address + entry.to_device,
-           .by = {what.key, region.generation},
+           .device_address = address + entry.to_device,
+           .by = {key, region.generation},
            .lends = region.lends};
 }
 
@@ -78,7 +78,7 @@ inline void locate(const key_view& region, const named& what, located& out) noex
         return why == refusal::memory_gone ? resolve_stale(keys, what, region, out) : why;
     if (!region.entry.holds(what.address, what.bytes))
         return refusal::outside_region;
-    locate(region, what, out);
+    locate(region, what.key, what.address, out);
     return refusal::none;
 }
 

@@ -51,7 +51,7 @@ refusal resolve_stale(const nic_keys& keys, const named& what, const key_view& r
     if (!region.entry.holds(what.address, what.bytes))
         return refusal::outside_region;
     located found;
-    locate(region, what, found);
+    locate(region, what.key, what.address, found);
     const refusal why = keys.judge({.key = what.key,
                                     .address = what.address,
                                     .bytes = what.bytes,
