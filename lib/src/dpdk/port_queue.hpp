@@ -42,6 +42,7 @@ struct port_queue {
     shared_wire* shared = nullptr;       ///< takes and brings the frames instead of the driver, for a wire in memory
     rte_mempool* copies = nullptr;       ///< see packet_pools
     bool bounces = true;                 ///< the device can read send headers, so short copies are sent from there
+    bool apart = false;        ///< kernels run on other cores than the engine, so lines of rings cross between them
     bool empty_bursts = false; ///< the driver returns sent mbufs only inside a burst call, also one of no frames
     int timestamp_offset = -1; ///< where an mbuf holds its send time, if the driver sends at timestamps; else -1
     std::uint64_t timestamp_flag = 0;

@@ -42,11 +42,13 @@ bool holds_when_full(const dpdk::port_spec& parsed, const port_options& options)
     return options.hold_when_full == port_options::hold::on;
 }
 
-std::vector<engine_supplies::engine_queue> queues(const dpdk::dpdk_port& device, const slot_pools& slots)
+std::vector<engine_supplies::engine_queue> queues(const dpdk::dpdk_port& device, const slot_pools& slots, bool apart)
 {
     std::vector<engine_supplies::engine_queue> queues;
-    for (const dpdk::port_queue& each : device.port_queues())
+    for (dpdk::port_queue each : device.port_queues()) {
+        each.apart = apart;
         queues.push_back({each, slots.of_queue(each.queue)});
+    }
     return queues;
 }
 
@@ -56,13 +58,14 @@ soft_port::soft_port(std::string spec, const dpdk::port_spec& parsed, const port
     : spec_(std::move(spec)), sends_(parsed.sends),
       lock_(parsed.interface.empty() ? dpdk::interface_lock() : dpdk::interface_lock(spec_, parsed.interface)),
       environment_(dpdk::start_environment(parsed.candidates.front().pci, options.eal_arguments, options.engines)),
-      device_(spec_, parsed, options, slots_), engines_({.queues = queues(device_, slots_),
-                                                         .hold = holds_when_full(parsed, options),
-                                                         .capture = parsed.capture,
-                                                         .slot = slot(),
-                                                         .interface = parsed.interface,
-                                                         .name = "weftio/" + std::to_string(device_.id())},
-                                                        keys_, send_pool_, options)
+      device_(spec_, parsed, options, slots_),
+      engines_({.queues = queues(device_, slots_, options.mode == engine_mode::thread),
+                .hold = holds_when_full(parsed, options),
+                .capture = parsed.capture,
+                .slot = slot(),
+                .interface = parsed.interface,
+                .name = "weftio/" + std::to_string(device_.id())},
+               keys_, send_pool_, options)
 {
     if (dpdk::shared_wire* const shared = device_.shared())
         shared->member().tell_queues(engines_.directory().first(), roce_directory::numbers);

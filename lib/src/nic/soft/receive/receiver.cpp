@@ -138,6 +138,8 @@ unsigned receiver::fill_burst()
         most = static_cast<std::uint16_t>(std::min<std::uint32_t>(burst, taker->reclaim()));
     if (most == 0)
         return 0;
+    if (const rx_queue* taker = from_.apart ? taker_of_all() : nullptr)
+        taker->fetch_completions(most);
     count_ = dpdk::receive_burst(from_, mbufs_.data(), most);
     if (count_ == 0) {
         if (!capture_.empty() && !exhausted())
