@@ -11,7 +11,7 @@ namespace weftio::nic::soft {
 
 namespace {
 
-/// Takes headers that a driver has returned to their pool without checking references.
+/// Takes headers that a driver has returned to their pool.
 class returned_headers final : public dpdk::mbuf_source {
  public:
     int get(rte_mbuf**, unsigned) noexcept override { return -ENOBUFS; }

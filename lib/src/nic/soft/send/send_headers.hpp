@@ -24,16 +24,16 @@
 
 namespace weftio::nic::soft {
 
-/// The mbuf header of one slot of a send ring. While a driver holds the mbuf, it has two references: the driver's and
-/// the engine's, which the engine never drops. A driver that is done frees the mbuf, from any thread: when its
-/// reference is gone, the frame is done. No mbuf therefore passes through the functions of a mempool.
+/// The mbuf header of one slot of a send ring. A driver that holds the mbuf has its only reference. When it is done, it
+/// frees the mbuf, from any thread: send_pool gets it, and sets the count to 0. So a driver needs no locked
+/// instruction, which a second reference of the engine would cost it.
 struct alignas(64) send_header {
     static constexpr std::size_t bounce_bytes = 128;
 
     rte_mbuf mbuf;
     std::array<std::byte, bounce_bytes> bounce{}; ///< a small frame that had to be copied, with its padding
 
-    /// Send step 4, zero copy: points the mbuf to a frame of `count` bytes, and adds the driver's reference.
+    /// Send step 4, zero copy: points the mbuf to a frame of `count` bytes, and makes the driver's reference.
     void attach(const std::byte* frame, std::uint32_t count) noexcept
     {
         mbuf.buf_addr = const_cast<std::byte*>(frame);
@@ -44,16 +44,16 @@ struct alignas(64) send_header {
         static_assert(std::endian::native == std::endian::little &&
                       offsetof(rte_mbuf, refcnt) == offsetof(rte_mbuf, data_off) + 2 &&
                       offsetof(rte_mbuf, data_len) == offsetof(rte_mbuf, pkt_len) + 4);
-        store<offsetof(rte_mbuf, data_off)>(std::uint32_t{2} << 16);
+        store<offsetof(rte_mbuf, data_off)>(std::uint32_t{1} << 16);
         // `pkt_len` and `data_len` share one store; `vlan_tci` becomes 0.
         store<offsetof(rte_mbuf, pkt_len)>(std::uint64_t{count} << 32 | count);
     }
-    /// Removes the driver's reference: no driver holds the mbuf. Release: the frame is not read any more.
-    void detach() noexcept { references().store(1, std::memory_order_release); }
-    /// Whether no driver holds the mbuf. Acquire, pairs with the release by which the driver drops its reference.
+    /// No driver holds the mbuf. Release: the frame is not read any more.
+    void detach() noexcept { references().store(0, std::memory_order_release); }
+    /// Whether no driver holds the mbuf. Acquire, pairs with the release in detach().
     bool returned() const noexcept
     {
-        return const_cast<send_header*>(this)->references().load(std::memory_order_acquire) == 1;
+        return const_cast<send_header*>(this)->references().load(std::memory_order_acquire) == 0;
     }
 
  private:
@@ -68,12 +68,11 @@ struct alignas(64) send_header {
 /// Recognizes frames that this program has sent to itself, by their headers, among received mbufs.
 class own_frames {
  public:
-    /// Gives back a frame that this program has sent and received, without a locked instruction. The two references
-    /// belong to the queue and the caller, and no other code can make a third. Returns false for any other mbuf, which
-    /// the caller must free.
+    /// Gives back a frame that this program has sent and received, without a way through its pool. Returns false for
+    /// any other mbuf, which the caller must free.
     bool give_back(rte_mbuf& mbuf) const noexcept
     {
-        if (mbuf.pool->pool_config != source_ || mbuf.nb_segs != 1 || rte_mbuf_refcnt_read(&mbuf) != 2)
+        if (mbuf.pool->pool_config != source_ || mbuf.nb_segs != 1 || rte_mbuf_refcnt_read(&mbuf) != 1)
             return false;
         reinterpret_cast<send_header&>(mbuf).detach(); // the mbuf is the first member of its header
         return true;
@@ -95,8 +94,7 @@ struct frame_memory {
 /// A list of one element: moving it to another list needs no memory.
 using frame_memory_list = std::list<frame_memory>;
 
-/// The mempool of these mbufs, according to their headers. A driver that returns mbufs to their pool without checking
-/// references returns them here.
+/// The mempool of these mbufs, according to their headers, to which drivers return them.
 ///
 /// It must outlive the device of the port, whose driver may hold mbufs until the device is closed. If mbufs are held
 /// even after that, the pool, the headers and the memory of their frames become leftovers. Call it while every engine
