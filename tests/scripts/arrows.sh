@@ -40,7 +40,7 @@ while IFS='|' read -r _ room _ allowed _; do
     check "$room includes from ${wanted:-no other room}" "" "$more"
     rooms=$((rooms + 1))
 done < <(grep -E '^\| `' docs/architecture.md)
-check "the page lists rooms" 44 "$rooms"
+check "the page lists rooms" 45 "$rooms"
 
 for room in lib/src/*/; do
     check_has "docs/architecture.md lists ${room%/}" "| \`${room%/}\` |" "$(cat docs/architecture.md)"
