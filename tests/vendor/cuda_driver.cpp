@@ -37,6 +37,11 @@ unsigned long long stand_in_ids_asked()
 {
     return ids_asked.load();
 }
+/// For tests: how often cuPointerGetAttribute() was called.
+unsigned long long stand_in_attributes_asked()
+{
+    return attributes_asked.load();
+}
 /// For tests: whether one GPU can access the other one's memory. So often was access given so far.
 int stand_in_peers(bool can)
 {
@@ -87,27 +92,6 @@ int cuCtxEnablePeerAccess(gpu* other, unsigned flags)
     ++peer_accesses;
     return success;
 }
-int cuDevicePrimaryCtxRetain(gpu** context, int device)
-{
-    *context = &gpus[device];
-    return success;
-}
-int cuDevicePrimaryCtxRelease_v2(int)
-{
-    return success;
-}
-int cuDevicePrimaryCtxReset_v2(int device)
-{
-    const std::lock_guard lock(mutex);
-    for (auto at = ranges.begin(); at != ranges.end();)
-        if (at->second.of == &gpus[device]) {
-            of_gpus().give_back(reinterpret_cast<void*>(at->first), whole_pages(at->second.bytes));
-            at = ranges.erase(at);
-        } else {
-            ++at;
-        }
-    return success;
-}
 int cuCtxGetCurrent(gpu** context)
 {
     *context = current();
@@ -147,10 +131,6 @@ int cuMemAllocManaged(device_pointer* made, std::size_t bytes, unsigned)
     const int status = allocate(&memory, bytes, current(), true);
     *made = reinterpret_cast<device_pointer>(memory);
     return status;
-}
-int cuMemFree_v2(device_pointer memory)
-{
-    return release(reinterpret_cast<void*>(memory));
 }
 int cuMemHostAlloc(void** made, std::size_t bytes, unsigned)
 {
@@ -216,10 +196,6 @@ int cuModuleLoadData(void** module, const void*)
 int cuModuleGetFunction(void**, void*, const char*)
 {
     return not_found;
-}
-int cuModuleUnload(void*)
-{
-    return current() ? success : invalid_context;
 }
 int cuFuncGetAttribute(int*, int, void*)
 {

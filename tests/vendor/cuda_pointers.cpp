@@ -10,6 +10,7 @@ int cuMemFree_v2(device_pointer);
 
 int cuPointerGetAttribute(void* to, int attribute, device_pointer address)
 {
+    ++attributes_asked;
     const std::lock_guard lock(mutex);
     auto behind = ranges.upper_bound(address);
     if (behind == ranges.begin() || address - std::prev(behind)->first >= std::prev(behind)->second.bytes)
@@ -19,6 +20,7 @@ int cuPointerGetAttribute(void* to, int attribute, device_pointer address)
     if (attribute >= 18 && attribute <= 20 && !there)
         return invalid_value;
     switch (attribute) {
+        case 1: return put(to, found.reserved || found.pooled ? nullptr : static_cast<void*>(found.of)); // context
         case 2: return put(to, found.of ? 2U : 1U); // type of memory: of a device, of the host
         case 3:
         case 4: return put(to, address); // as device and host see it
@@ -81,13 +83,6 @@ int cuMemMap(device_pointer at, std::size_t bytes, std::size_t, unsigned long lo
 int cuMemSetAccess(device_pointer at, std::size_t bytes, const void*, std::size_t)
 {
     return mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE) == 0 ? success : invalid_value;
-}
-int cuMemUnmap(device_pointer at, std::size_t bytes)
-{
-    const std::lock_guard lock(mutex);
-    madvise(reinterpret_cast<void*>(at), bytes, MADV_DONTNEED);
-    mprotect(reinterpret_cast<void*>(at), bytes, PROT_NONE);
-    return mappings.erase(at) == 1 ? success : invalid_value;
 }
 int cuPointerSetAttribute(const void* value, int attribute, device_pointer address)
 {

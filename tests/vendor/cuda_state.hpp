@@ -21,10 +21,11 @@ using device_pointer = unsigned long long;
 inline constexpr int success = 0, invalid_value = 1, out_of_memory = 2, invalid_device = 101, invalid_context = 201,
                      invalid_handle = 400, not_found = 500, peer_access_enabled_before = 704, not_supported = 801;
 
-/// A GPU; its address is that of its primary context.
+/// A GPU, whose address is that of its primary context; or another context of one.
 struct gpu {
     int number;
-    unsigned flags = 0; ///< of its primary context
+    unsigned flags = 0;    ///< of its primary context
+    unsigned retained = 0; ///< how often its primary context was retained
     std::atomic<bool> reaches_other = false;
 };
 inline gpu gpus[] = {{0}, {1}};
@@ -53,7 +54,7 @@ inline std::map<std::uintptr_t, range> ranges;           ///< by the first byte
 inline std::map<std::uintptr_t, mapping> mappings;       ///< the same
 inline std::map<unsigned long long, std::size_t> blocks; ///< of cuMemCreate(), and their bytes
 inline unsigned long long last_id = 0;
-inline std::atomic<unsigned long long> ids_asked{0};
+inline std::atomic<unsigned long long> ids_asked{0}, attributes_asked{0};
 inline std::atomic<bool> peers{true};
 inline std::atomic<int> peer_accesses{0}; ///< that cuCtxEnablePeerAccess() has given
 inline std::mutex copies_mutex;
@@ -151,10 +152,9 @@ inline int allocate(void** made, std::size_t bytes, gpu* of, bool managed = fals
     return success;
 }
 
-inline int release(void* memory)
+/// Needs no context.
+inline int give_back(void* memory)
 {
-    if (!current())
-        return invalid_context;
     const std::lock_guard lock(mutex);
     const auto found = ranges.find(reinterpret_cast<std::uintptr_t>(memory));
     if (found == ranges.end())
@@ -163,6 +163,24 @@ inline int release(void* memory)
         std::free(memory);
     ranges.erase(found);
     return success;
+}
+
+inline int release(void* memory)
+{
+    return current() ? give_back(memory) : invalid_context;
+}
+
+/// Frees all memory of a context. Mappings are of none.
+inline void end_context(const gpu* of)
+{
+    const std::lock_guard lock(mutex);
+    for (auto at = ranges.begin(); at != ranges.end();)
+        if (at->second.of == of && !at->second.reserved) {
+            of_gpus().give_back(reinterpret_cast<void*>(at->first), whole_pages(at->second.bytes));
+            at = ranges.erase(at);
+        } else {
+            ++at;
+        }
 }
 
 /// Returns nullptr where nothing is mapped. @pre mutex is held

@@ -31,15 +31,30 @@ enum class registration_staleness : std::uint8_t {
     userfault,
 };
 
+/// How a registration_cache learns that memory of a GPU is gone.
+enum class gpu_staleness : std::uint8_t {
+    buffer_id, ///< each get() asks the driver whether the memory is the same
+    /// The driver's functions that free memory of GPUs come to the cache before they act, whoever calls them, by
+    /// whatever pointer: cuMemFree(), cuMemFreeAsync(), cuMemUnmap(), cuIpcCloseMemHandle(), cuCtxDestroy(),
+    /// cuDevicePrimaryCtxReset(), and cuDevicePrimaryCtxRelease() if it was the last one. What was made from the memory
+    /// then ends as revoke() ends it, on the thread that frees, which waits for up to one iteration of each engine and
+    /// for no GPU. get() asks the driver nothing, unless a context has ended or a module was unloaded since. For that,
+    /// the first bytes of these functions are changed while such a cache exists. x86-64 only. Do not free memory of a
+    /// GPU in an engine's thread, and hold no lock then that on_revoked takes.
+    seen_frees,
+};
+
 struct registration_cache_options {
     /// Bytes of pages of the host that may be registered at a time, at least a page. Pages of several registrations
     /// count once for each. This is book-kept: software NICs do not pin pages.
     std::size_t budget_bytes = std::size_t{1} << 30;
     protection_domain domain{}; ///< of all keys; queues of this domain may use them
     registration_staleness staleness = registration_staleness::close_first;
+    gpu_staleness staleness_of_gpus = gpu_staleness::buffer_id; ///< of memory of add_memory_of()
     /// Called for each remote key that is withdrawn while handles have it, once NICs refuse it: by revoke(), or when
     /// the memory is gone. Of memory of a GPU, it is called for local keys, too. On the thread that calls revoke() or
-    /// get(), or on one of the cache; without its lock. It may use the cache, but not end it.
+    /// get(), on one of the cache, or on the one that frees (gpu_staleness::seen_frees); without its lock. It may use
+    /// the cache, but not end it.
     std::function<void(std::uint32_t rkey)> on_revoked{};
 };
 
@@ -126,7 +141,7 @@ class registration {
 /// ever has; for memory that cuMemMap() has mapped, it asks which physical memory is mapped there, and where. If the
 /// memory was freed, or other memory is there, also on another GPU, everything made from it ends as revoke() ends it.
 /// Nothing tells that memory was freed before the next get() of it: call revoke() before cudaFree() or cuMemUnmap()
-/// while peers or queues may use its keys.
+/// while peers or queues may use its keys, or choose gpu_staleness::seen_frees.
 ///
 /// - Ownership: move-only; keeps its ports, engines and GPUs alive. The destructor gives back what nobody holds, and
 ///   waits for copy engines that use it, at most one second per GPU; handles give back the rest.
@@ -160,7 +175,9 @@ class registration_cache {
     ///                      half of BAR1. This is book-kept: nothing here makes the driver pin memory or use BAR1.
     /// Makes what ports and engines need for it, as the first memory_region in its memory does.
     /// @throws weftio::error errc::invalid_argument the device is no GPU of CUDA, was added before, or the budget is
-    ///         below 64 KiB; errc::out_of_memory
+    ///         below 64 KiB; errc::out_of_memory; with gpu_staleness::seen_frees errc::not_supported the driver's
+    ///         functions cannot be seen (the processor, code that is not known, or no free addresses near it),
+    ///         errc::permission_denied the system lets no code change, errc::in_use another library changes it
     void add_memory_of(const device& gpu, std::size_t budget_bytes = 0);
 
     /// Returns keys of `bytes` bytes at `address`. Registers the pages unless they are registered, and makes a remote

@@ -140,7 +140,7 @@ node& cache::make_pages(const unit& own, access rights, ended& out)
 {
     node* made = nullptr;
     const neighborhood alone{own.bytes, source_->is_gpu() ? access::local_write : rights & access::local_write, own.id,
-                             own.frees};
+                             own.frees, own.context};
     const neighborhood merged = source_->is_gpu() ? alone : with_neighbors(own.bytes, alone.rights);
     if (merged.pages != alone.pages || merged.rights != alone.rights)
         try {
@@ -166,7 +166,8 @@ bool cache::try_pages(const neighborhood& what, ended& out, node*& made)
         return false;
     made = &make_node(what.pages, what.rights, std::move(pages));
     made->id = what.id;
-    made->frees.store(what.frees, std::memory_order_relaxed);
+    made->context = what.context;
+    made->frees.store(node::allocated_by_others, std::memory_order_relaxed);
     made->lkey = made->region->lkey();
     try {
         insert(*made);
@@ -174,6 +175,7 @@ bool cache::try_pages(const neighborhood& what, ended& out, node*& made)
         abandon(*made, out);
         throw;
     }
+    made->frees.store(source_->frees_once_found(what.frees), std::memory_order_relaxed);
     return true;
 }
 
@@ -429,10 +431,7 @@ void cache::fill_row(rte_tel_data* dict) const
     core::put(dict, "budget_bytes", source_->budget_bytes());
     core::put(dict, "registrations", now.registrations);
     rte_tel_data_add_dict_string(dict, "memory", source_->name().c_str());
-    rte_tel_data_add_dict_string(dict, "staleness",
-                                 source_->is_gpu() ? "buffer_id"
-                                 : monitor_        ? "userfault"
-                                                   : "close_first");
+    rte_tel_data_add_dict_string(dict, "staleness", monitor_ ? "userfault" : source_->staleness());
 }
 
 } // namespace weftio::registrations

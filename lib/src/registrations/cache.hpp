@@ -71,6 +71,10 @@ class cache {
     void invalidate(const range& bytes);
     /// @param of  of GPUs: only what was made from that memory; {}: all
     std::size_t revoke(const range& bytes, const memory_id& of = {});
+    /// Of GPUs, on the thread that frees, which never waits for a GPU here. The allocation that begins there is about
+    /// to be freed, if one does, or all memory of that context.
+    void freed(std::uintptr_t begin) noexcept;
+    void context_ended(std::uintptr_t context) noexcept;
     /// See registration_cache::drained().
     bool drained(const range& bytes) noexcept { return drains_.drained(bytes); }
     registration_cache_counters counters() const noexcept;
@@ -119,6 +123,7 @@ class cache {
         access rights;
         memory_id id{};
         std::uint64_t frees = node::allocated_by_others;
+        std::uintptr_t context = 0;
     };
     struct registered {
         memory_region region;
@@ -127,12 +132,14 @@ class cache {
     /// What is dropped, and whose keys are withdrawn while handles have them.
     struct dropping {
         range bytes;
-        memory_id of{};      ///< of GPUs: of this memory only; {}: of all
-        bool others = false; ///< of all but this one
+        memory_id of{};             ///< of GPUs: of this memory only; {}: of all
+        bool others = false;        ///< of all but this one
+        std::uintptr_t context = 0; ///< of GPUs: of this context only; 0: of all
 
         bool takes(const node& pages) const noexcept
         {
-            return pages.bytes.overlaps(bytes) && (of == memory_id{} || (pages.id == of) != others);
+            return pages.bytes.overlaps(bytes) && (of == memory_id{} || (pages.id == of) != others) &&
+                   (context == 0 || pages.context == context);
         }
     };
 
@@ -154,6 +161,7 @@ class cache {
     unsigned drop_pages(const dropping& what, ended& out, revoked* held = nullptr) noexcept;
     void drop_remote_keys(const dropping& what, ended& out, revoked* held) noexcept;
     void drop_all(const dropping& what, ended& out, revoked& held) noexcept;
+    range allocation_at(std::uintptr_t begin) const noexcept;
     void take_from_search(node& found) noexcept;
     void watch(const range& pages);
     void unwatch(const range& pages) noexcept;

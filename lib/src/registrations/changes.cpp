@@ -1,6 +1,7 @@
 // What takes registrations from the cache before their time: other memory at their addresses, and the program.
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -101,6 +102,35 @@ std::size_t cache::revoke(const range& bytes, const memory_id& of)
         drop_all({.bytes = bytes, .of = of}, out, held);
     }
     return held.withdraw();
+}
+
+void cache::freed(std::uintptr_t begin) noexcept
+{
+    const core::undertaking undertaking;
+    ended out(*this);
+    revoked held(*this);
+    const std::scoped_lock lock(mutex_);
+    if (const range bytes = allocation_at(begin); bytes.bytes() != 0)
+        drop_all({.bytes = bytes}, out, held);
+}
+
+void cache::context_ended(std::uintptr_t context) noexcept
+{
+    constexpr range everything{0, std::numeric_limits<std::uintptr_t>::max()};
+    const core::undertaking undertaking;
+    ended out(*this);
+    revoked held(*this);
+    const std::scoped_lock lock(mutex_);
+    drop_all({.bytes = everything, .context = context}, out, held);
+}
+
+/// Its pages may have been dropped, while somebody holds a remote key of them. No bytes: nothing was made from it.
+range cache::allocation_at(std::uintptr_t begin) const noexcept
+{
+    if (const auto found = found_.find(begin); found != found_.end())
+        return found->second->bytes;
+    const auto key = keys_.lower_bound({begin, nullptr});
+    return key != keys_.end() && key->second->pages->bytes.begin == begin ? key->second->pages->bytes : range{};
 }
 
 /// Memory has been unmapped, moved or emptied. Calls nothing of the program while the process exits.

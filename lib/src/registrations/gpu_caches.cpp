@@ -25,15 +25,18 @@ void introduce(const gpu_memory& memory, const registrar& nic)
 
 gpu_caches::~gpu_caches()
 {
-    for (const gpu& each : all_)
+    for (gpu& each : all_) {
+        each.hears.reset();
         each.registered->close();
+    }
 }
 
 void gpu_caches::add(const device& gpu, std::size_t budget_bytes, const registration_cache_options& options,
                      const std::vector<registrar>& nics)
 {
     all_.reserve(all_.size() + 1);
-    auto memory = std::make_unique<const gpu_memory>(gpu, budget_bytes);
+    const bool sees_frees = options.staleness_of_gpus == gpu_staleness::seen_frees;
+    auto memory = std::make_unique<const gpu_memory>(gpu, budget_bytes, sees_frees);
     const gpu_memory& seen = *memory;
     if (std::ranges::any_of(all_, [&](const auto& each) { return each.memory->number() == seen.number(); }))
         throw error(errc::invalid_argument, fmt::format("weftio: registration_cache: add_memory_of: the cache has "
@@ -44,7 +47,8 @@ void gpu_caches::add(const device& gpu, std::size_t budget_bytes, const registra
         introduce(seen, nic);
         made->register_with(nic);
     }
-    all_.push_back({&seen, made.release()});
+    auto hears = sees_frees ? std::make_unique<free_hearing>(seen, *made) : nullptr;
+    all_.push_back({&seen, made.release(), std::move(hears)});
 }
 
 void gpu_caches::register_with(const registrar& nic)

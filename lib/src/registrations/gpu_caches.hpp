@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "registrations/cache.hpp"
+#include "registrations/free_hearing.hpp"
 #include "registrations/gpu_memory.hpp"
 
 namespace weftio::registrations {
@@ -32,6 +34,7 @@ class gpu_caches {
     struct gpu {
         const gpu_memory* memory; ///< of `registered`
         cache* registered;
+        std::unique_ptr<free_hearing> hears{}; ///< nullptr: frees are not seen
     };
 
     static node* hit(const gpu& at, const range& bytes, access rights);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "devices/cuda/bar1.hpp"
+#include "devices/cuda/free_watch.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::registrations {
@@ -37,15 +38,15 @@ std::size_t budget_of(const cuda::cuda_device& gpu)
 
 } // namespace
 
-gpu_memory::gpu_memory(const device& gpu, std::size_t budget_bytes)
+gpu_memory::gpu_memory(const device& gpu, std::size_t budget_bytes, bool sees_frees)
     : gpu_(gpu), cuda_(cuda_of(gpu)), owner_(detail::internals::block(sample())->owner),
       name_(fmt::format("cuda:{}", cuda_.cuda_number())),
-      budget_(budget_bytes != 0 ? budget_bytes : std::max(budget_of(cuda_), grain()))
+      budget_(budget_bytes != 0 ? budget_bytes : std::max(budget_of(cuda_), grain())), sees_frees_(sees_frees)
 {}
 
 unit gpu_memory::unit_of(const range& bytes) const
 {
-    const std::uint64_t frees = cuda_.frees(); // first, as the ID: what is freed meanwhile is found at the next hit
+    const std::uint64_t frees = begin_of_question(); // first: what is freed meanwhile is found at the next hit
     const std::optional<cuda::address_info> first = look_up(bytes.begin);
     if (!first || first->gpu != number())
         throw error(errc::not_reachable, fmt::format("weftio: registration_cache: get: memory at {:#x} was freed "
@@ -57,9 +58,34 @@ unit gpu_memory::unit_of(const range& bytes) const
                .id = {.buffer = first->buffer, .block = first->block}};
     if (!found.bytes.holds(bytes))
         refuse_end(bytes, *first);
-    if (cuda_.owns(reinterpret_cast<const void*>(first->begin)))
+    void* context = nullptr;
+    if (sees_frees_ && cuda::ask(cuda_, context, cuda::pointer_context, bytes.begin) == cuda::success)
+        found.context = reinterpret_cast<std::uintptr_t>(context);
+    if (sees_frees_ || cuda_.owns(reinterpret_cast<const void*>(first->begin)))
         found.frees = frees;
     return found;
+}
+
+/// Read before the driver is asked what the memory is: an answer is as good as this. Where frees are seen, it is how
+/// many have begun, of which none may be under way.
+std::uint64_t gpu_memory::begin_of_question() const noexcept
+{
+    return sees_frees_ ? cuda::free_watch::instance().quiet().value_or(node::allocated_by_others) : cuda_.frees();
+}
+
+/// A free that begins from now on finds the node, as it has been told of those before.
+std::uint64_t gpu_memory::frees_once_found(std::uint64_t then) const noexcept
+{
+    if (!sees_frees_)
+        return then;
+    const cuda::free_watch& watch = cuda::free_watch::instance();
+    const std::uint64_t unseen = watch.unseen();
+    return watch.is_still(then) ? unseen : node::allocated_by_others;
+}
+
+std::uint64_t gpu_memory::unseen_frees() const noexcept
+{
+    return sees_frees_ ? cuda::free_watch::instance().unseen() : cuda_.frees();
 }
 
 void gpu_memory::refuse_maker(const cuda::address_info& seen, std::uintptr_t address) const
@@ -111,18 +137,26 @@ memory gpu_memory::adopt(const range& bytes, const std::shared_ptr<draining>& dr
 
 bool gpu_memory::is_current(node& pages) const noexcept
 {
-    const std::uint64_t known = pages.frees.load(std::memory_order_relaxed), frees = cuda_.frees();
-    if (known == frees)
+    const std::uint64_t known = pages.frees.load(std::memory_order_relaxed);
+    if (known == unseen_frees()) [[likely]]
         return true;
+    const std::uint64_t begin = begin_of_question();
+    if (!is_same(pages))
+        return false;
+    if (sees_frees_)
+        pages.frees.store(frees_once_found(begin), std::memory_order_relaxed);
+    else if (known != node::allocated_by_others)
+        pages.frees.store(begin, std::memory_order_relaxed);
+    return true;
+}
+
+bool gpu_memory::is_same(const node& pages) const noexcept
+{
     if (pages.id.block != 0)
         return cuda::mapping_at(cuda_, pages.bytes.begin) ==
                cuda::mapping{pages.bytes.begin, pages.bytes.bytes(), pages.id.block};
     unsigned long long buffer = 0;
-    if (cuda::ask(cuda_, buffer, cuda::buffer_id, pages.bytes.begin) != cuda::success || buffer != pages.id.buffer)
-        return false;
-    if (known != node::allocated_by_others)
-        pages.frees.store(frees, std::memory_order_relaxed);
-    return true;
+    return cuda::ask(cuda_, buffer, cuda::buffer_id, pages.bytes.begin) == cuda::success && buffer == pages.id.buffer;
 }
 
 } // namespace weftio::registrations

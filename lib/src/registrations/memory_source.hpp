@@ -16,7 +16,8 @@ namespace weftio::registrations {
 struct unit {
     range bytes;
     memory_id id{};                                  ///< see node::id
-    std::uint64_t frees = node::allocated_by_others; ///< see node::frees
+    std::uint64_t frees = node::allocated_by_others; ///< see node::frees, and frees_once_found()
+    std::uintptr_t context = 0;                      ///< see node::context
 };
 
 /// - Threads: any.
@@ -37,6 +38,10 @@ class memory_source {
     /// Of a GPU: has its driver prepare an allocation that is not registered, which may wait for the GPU. Throws
     /// weftio::error.
     virtual void prepare(const unit&) const {}
+    /// What node::frees is of a unit, once it is found by those who free. @param then  unit::frees
+    virtual std::uint64_t frees_once_found(std::uint64_t then) const noexcept { return then; }
+    /// How the cache learns that memory is gone, for telemetry.
+    virtual const char* staleness() const noexcept = 0;
     /// @param bytes   of a unit  @param drains  where engines leave copies; nullptr: of the host
     /// Of the host: throws weftio::error.
     virtual memory adopt(const range& bytes, const std::shared_ptr<draining>& drains) const = 0;
@@ -63,6 +68,7 @@ class host_memory final : public memory_source {
     {
         return {{bytes.begin & ~(page_bytes_ - 1), (bytes.end + page_bytes_ - 1) & ~(page_bytes_ - 1)}};
     }
+    const char* staleness() const noexcept override { return "close_first"; }
     memory adopt(const range& bytes, const std::shared_ptr<draining>& drains) const override;
 
  private:

@@ -60,12 +60,14 @@ struct alignas(64) node {
     std::optional<memory_region> region{}; ///< guarded by `freed`: whoever sets the flag, or makes the node
     node* after = nullptr; ///< in a list of nodes with `freed`, or of remote keys that are being withdrawn
     memory_id id{};        ///< of memory of a GPU
-    /// How often the device of the cache had freed memory when the ID was asked for last.
+    /// How often memory had been freed unseen when the ID was asked for last: by the device of the cache, or, where
+    /// frees are seen, by others.
     std::atomic<std::uint64_t> frees{allocated_by_others};
     std::shared_ptr<draining> drains{}; ///< of memory of a GPU, until it is withdrawn
     // Guarded by the lock of the cache:
-    std::uint64_t queued = 0; ///< `used` when it was queued for eviction
-    bool withdrawn = false;   ///< a remote key that NICs refuse, or soon will, while it is held
+    std::uintptr_t context = 0; ///< of a GPU's memory: the context that it ends with; 0: none, or not known
+    std::uint64_t queued = 0;   ///< `used` when it was queued for eviction
+    bool withdrawn = false;     ///< a remote key that NICs refuse, or soon will, while it is held
 
     /// Returns whether the caller is now a holder. Any thread; takes no lock, unless it meets the node at its end.
     bool hold() noexcept

@@ -230,6 +230,7 @@ TEST_F(GpuMemoryInfo, TellsAMappingAndNotTheReservation)
 /// Whatever the program copies there is there when the call returns, for a NIC that reads next.
 TEST_F(GpuMemoryInfo, TellsWhetherCopiesAreSynchronous)
 {
+    driver().find<int(unsigned)>("cuCtxSetFlags")(0); // other tests may have set it
     EXPECT_FALSE(memory_info::of(*gpu, memory).synchronous_copies);
     {
         const weftio::memory adopted = gpu->adopt(memory, bytes);

@@ -38,8 +38,30 @@ struct stand_in {
     void (*hold)(bool) = find<void(bool)>("stand_in_hold");
     std::size_t (*held)() = find<std::size_t()>("stand_in_held");
     unsigned long long (*ids_asked)() = find<unsigned long long()>("stand_in_ids_asked");
+    unsigned long long (*attributes_asked)() = find<unsigned long long()>("stand_in_attributes_asked");
+    unsigned (*retained)(int) = find<unsigned(int)>("stand_in_retained");
     int (*peers)(bool) = find<int(bool)>("stand_in_peers");
+    int (*ask)(void*, int, const void*) = find<int(void*, int, const void*)>("cuPointerGetAttribute");
+    int (*free_in_order)(std::byte*, void*) = find<int(std::byte*, void*)>("cuMemFreeAsync");
+    int (*free_in_order_of_thread)(std::byte*, void*) = find<int(std::byte*, void*)>("cuMemFreeAsync_ptsz");
+    int (*close_ipc)(std::byte*) = find<int(std::byte*)>("cuIpcCloseMemHandle");
+    int (*make_context)(void**, unsigned, int) = find<int(void**, unsigned, int)>("cuCtxCreate_v2");
+    int (*destroy_context)(void*) = find<int(void*)>("cuCtxDestroy_v2");
+    int (*destroy_context_1)(void*) = find<int(void*)>("cuCtxDestroy");
+    int (*end_context_1)(int) = find<int(int)>("cuDevicePrimaryCtxReset");
+    int (*release_context)(int) = find<int(int)>("cuDevicePrimaryCtxRelease_v2");
+    int (*unload)(void*) = find<int(void*)>("cuModuleUnload");
+    int (*find_by_version)(const char*, void**, int,
+                           handle) = find<int(const char*, void**, int, handle)>("cuGetProcAddress");
 
+    /// What cuGetProcAddress() gives. @param flags  2: with a default stream a thread
+    template <class Function>
+    Function* table(const char* name, int version, handle flags = 0) const
+    {
+        void* found = nullptr;
+        find_by_version(name, &found, version, flags);
+        return reinterpret_cast<Function*>(found);
+    }
     template <class Function>
     Function* find(const char* name) const
     {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "devices/cuda/copies.hpp"
+#include "devices/cuda/free_watch.hpp"
 #include "devices/cuda/images.hpp"
 #include "weftio/error.hpp"
 
@@ -164,6 +165,7 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
 
 void cuda_device::release(const allocation& allocation, memory_kind kind) noexcept
 {
+    const freeing told(allocation.device);
     std::lock_guard lock(mutex_);
     own_.erase(allocation.device);
     if (running_kernels_ > 0)
@@ -370,13 +372,16 @@ std::shared_ptr<running_backend> cuda_device::launch(const launch_request& reque
 
 void cuda_device::ended(std::uint32_t blocks) noexcept
 {
-    std::lock_guard lock(mutex_);
-    running_blocks_ -= blocks;
-    if (--running_kernels_ > 0)
-        return;
-    for (auto& [allocation, kind] : to_free_)
-        free(allocation, kind);
-    to_free_.clear();
+    std::vector<std::pair<allocation, memory_kind>> gone;
+    {
+        const std::lock_guard lock(mutex_);
+        running_blocks_ -= blocks;
+        if (--running_kernels_ > 0)
+            return;
+        gone.swap(to_free_);
+    }
+    for (auto& [allocation, kind] : gone) // later, if a kernel has begun meanwhile
+        release(allocation, kind);
 }
 
 void cuda_device::lost() noexcept

@@ -12,9 +12,15 @@ namespace weftio::devices::cuda {
 namespace {
 
 template <class Function>
-void find(void* library, const char* name, Function& entry)
+void find_if_there(void* library, const char* name, Function& entry)
 {
     entry = reinterpret_cast<Function>(dlsym(library, name));
+}
+
+template <class Function>
+void find(void* library, const char* name, Function& entry)
+{
+    find_if_there(library, name, entry);
     if (!entry)
         throw error(errc::not_supported,
                     fmt::format("weftio: cuda: this driver has no {}; install a driver for CUDA 12 or newer", name));
@@ -66,7 +72,8 @@ void find_functions(void* library, driver& made)
     WEFTIO_FIND(cuGetErrorName);
     WEFTIO_FIND(cuGetErrorString);
     WEFTIO_FIND(cuCtxGetFlags);
-    made.cuCtxSetFlags = reinterpret_cast<result (*)(unsigned)>(dlsym(library, "cuCtxSetFlags"));
+    find_if_there(library, "cuCtxSetFlags", made.cuCtxSetFlags);
+    find_if_there(library, "cuDevicePrimaryCtxGetState", made.cuDevicePrimaryCtxGetState);
 #undef WEFTIO_FIND
 }
 

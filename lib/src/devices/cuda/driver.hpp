@@ -127,7 +127,8 @@ struct driver {
     result (*cuGetErrorName)(result, const char**);
     result (*cuGetErrorString)(result, const char**);
     result (*cuCtxGetFlags)(unsigned*);
-    result (*cuCtxSetFlags)(unsigned); ///< nullptr: older than CUDA 12.1
+    result (*cuCtxSetFlags)(unsigned);                                    ///< nullptr: older than CUDA 12.1
+    result (*cuDevicePrimaryCtxGetState)(device_number, unsigned*, int*); ///< nullptr: not there
 
     /// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"
     std::string words(result failure) const;
