@@ -4,6 +4,8 @@
 #   make test      builds what tests run, runs every test, ends with "N passed, N failed, N skipped"; with ALSO=bench the
 #                  benchmarks that no test runs are built too
 #   make bench     runs the benchmarks, the last beside dpdk-testpmd and tcpreplay, ends with "N of M goals met"
+#   make bench-guard
+#                  compares the benchmarks with those of the commit in bench/baseline; fails if a row is slower
 #   make format    rewrites our sources the way .clang-format says
 #   make tidy      clang-tidy over our sources
 #   make install   PREFIX=/usr/local
@@ -17,7 +19,7 @@ BUILD := build
 PREFIX ?= /usr/local
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test bench format tidy install install-cufile install-doca bundle clean
+.PHONY: all demo test bench bench-guard format tidy install install-cufile install-doca bundle clean
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD)
 
@@ -45,6 +47,11 @@ bench:
 	@cmake --preset default
 	@cmake --build $(BUILD) --target all bench
 	@bench/figures --build $(BUILD) --json $(BUILD)/figures.json
+
+bench-guard:
+	@cmake/install-dependencies.sh test
+	@cmake --preset default
+	@bench/since --build $(BUILD)
 
 tool = $(firstword $(foreach name,$(1)-14 $(1),$(shell command -v $(name))))
 

@@ -96,6 +96,10 @@ refuses bench/replay
 refuses bench/figures
 refuses bench/pairs
 refuses bench/since
+if [ "$(git rev-parse --is-shallow-repository)" = false ]; then
+    git merge-base --is-ancestor "$(awk '{print $1; exit}' bench/baseline)" HEAD
+    check "bench/baseline names a commit that this one comes from" 0 $?
+fi
 python3 - "$work/python.json" >"$work/said" <<'END'
 import pathlib, sys
 
