@@ -242,6 +242,12 @@ class key_table {
                at->key.load(std::memory_order_acquire) == key &&
                at->sequence.load(std::memory_order_acquire) == generation;
     }
+    /// Whether read() would find the same again. still() may say so of a key whose accesses the judge decides.
+    bool would_find(std::uint32_t key, unsigned nic, const key_view& found) const noexcept
+    {
+        return still(key, nic, found.generation) &&
+               existing(key).domain.load(std::memory_order_acquire) == found.entry.domain;
+    }
 
  private:
     static constexpr std::uint32_t chunk_slots = 1024;
@@ -348,10 +354,14 @@ class nic_keys {
     nic_keys& operator=(const nic_keys&) = delete;
     ~nic_keys() { table_.give_back_nic(number_); }
 
-    /// grant(), read(), still() and forget() do what key_table says of them.
+    /// grant(), read(), still(), would_find() and forget() do what key_table says of them.
     void grant(std::uint32_t key, bool lendable) noexcept { table_.grant(key, number_, lendable); }
     bool read(std::uint32_t key, key_view& out) const noexcept { return table_.read(key, number_, out); }
     bool still(const held_key& held) const noexcept { return table_.still(held.key, number_, held.generation); }
+    bool would_find(std::uint32_t key, const key_view& found) const noexcept
+    {
+        return table_.would_find(key, number_, found);
+    }
     /// The same as read(), for who looks once.
     std::optional<key_view> find(std::uint32_t key) const noexcept
     {

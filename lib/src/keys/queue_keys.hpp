@@ -56,7 +56,7 @@ class queue_keys {
     /// The rules of resolve() but range and reach; then region_ is the region.
     [[gnu::always_inline]] refusal find_region(std::uint32_t key, access needed) const noexcept
     {
-        if (key == remembered_ && nic_.still({key, region_.generation})) [[likely]]
+        if (key == remembered_ && nic_.would_find(key, region_)) [[likely]]
             return (region_.entry.rights & needed) == needed ? refusal::none : lack_of(needed);
         return find_another(key, needed);
     }

@@ -323,6 +323,67 @@ TEST(Located, TellsWhatTheNicsDeviceReadsItself)
     }
 }
 
+/// A queue that remembers the region which it found last.
+class QueueThatRemembers : public testing::Test {
+ protected:
+    QueueThatRemembers() { nic.grant(key, true); }
+    refusal name(std::uint64_t offset = 0, access needed = access::none)
+    {
+        return queue.resolve(key, offset, 16, needed, found);
+    }
+    keys::key_entry region(access rights = access::local_write)
+    {
+        return {.cpu = bytes.data(), .bytes = bytes.size(), .domain = ours, .rights = rights};
+    }
+
+    std::array<std::byte, 64> bytes{}, others{};
+    key_table table;
+    nic_keys nic{"a test's", table};
+    const protection_domain ours = protection_domain::make();
+    std::uint32_t key = table.add(region());
+    const queue_keys queue{nic, ours};
+    keys::located found;
+};
+
+TEST_F(QueueThatRemembers, AsksForRangeAndRightsEachTime)
+{
+    for (int again = 0; again < 2; ++again) {
+        EXPECT_EQ(name(16, access::local_write), refusal::none);
+        EXPECT_EQ(found.cpu, &bytes[16]);
+        EXPECT_EQ(name(49), refusal::outside_region);
+        EXPECT_EQ(name(0, access::remote_read), refusal::no_remote_read);
+    }
+}
+
+TEST_F(QueueThatRemembers, SeesThatTheRegionIsAnotherOne)
+{
+    ASSERT_EQ(name(), refusal::none);
+    keys::key_entry moved = region(access::none);
+    moved.cpu = others.data();
+    ASSERT_TRUE(table.change(key, moved));
+    EXPECT_EQ(name(0, access::local_write), refusal::no_local_write);
+    ASSERT_EQ(name(), refusal::none);
+    EXPECT_EQ(found.cpu, others.data());
+    moved.domain = protection_domain::make();
+    ASSERT_TRUE(table.change(key, moved));
+    EXPECT_EQ(name(), refusal::other_domain);
+}
+
+TEST_F(QueueThatRemembers, SeesThatTheKeyHasGone)
+{
+    ASSERT_EQ(name(), refusal::none);
+    ASSERT_TRUE(table.withdraw(key));
+    EXPECT_EQ(name(), refusal::unknown_key);
+    nic.forget(key);
+    const std::uint32_t before = key;
+    key = table.renew(key, region());
+    EXPECT_EQ(name(), refusal::unknown_key) << "it was not granted yet";
+    nic.grant(key, true);
+    EXPECT_EQ(name(), refusal::none);
+    key = before;
+    EXPECT_EQ(name(), refusal::unknown_key);
+}
+
 TEST(Located, ChangesOnSuccessOnly)
 {
     key_table table;

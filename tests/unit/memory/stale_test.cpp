@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "keys/key_table.hpp"
+#include "keys/queue_keys.hpp"
 #include "keys/resolve.hpp"
 
 namespace weftio::keys {
@@ -124,6 +125,23 @@ TEST_F(StaleKeys, ChangeNothingThatWasFoundBefore)
     EXPECT_EQ(asked.at(0).mark, 7u);
     EXPECT_TRUE(table.withdraw(key));
     EXPECT_EQ(use(key), refusal::unknown_key);
+}
+
+TEST_F(StaleKeys, AreForTheJudgeAlsoWhereAQueueRemembersTheRegion)
+{
+    const keys::queue_keys queue(keys, ours);
+    const std::uint32_t key = add();
+    auto name = [&](access needed) { return queue.resolve(key, first, 8, needed, found); };
+    ASSERT_EQ(name(access::none), refusal::none);
+    table.mark_stale(key, 7);
+    verdict = refusal::memory_gone;
+    for (std::size_t times = 1; times <= 2; ++times) {
+        EXPECT_EQ(name(access::none), refusal::memory_gone);
+        EXPECT_EQ(asked.size(), times);
+    }
+    ASSERT_TRUE(table.change(key, entry()));
+    EXPECT_EQ(name(access::none), refusal::none);
+    EXPECT_EQ(asked.size(), 2u);
 }
 
 TEST_F(StaleKeys, HaveWindowsThatAreStaleToo)

@@ -45,6 +45,17 @@ TEST_F(GivingBack, ReturnsWhatWasAttached)
     EXPECT_FALSE(headers[1].returned());
 }
 
+TEST_F(GivingBack, GivesTheDriverTheOnlyReference)
+{
+    for (int again = 0; again < 2; ++again) {
+        attach(0);
+        EXPECT_EQ(rte_mbuf_refcnt_read(&headers[0].mbuf), 1)
+            << "a driver that drops one of several takes a locked instruction";
+        rte_pktmbuf_free(&headers[0].mbuf);
+        EXPECT_TRUE(headers[0].returned());
+    }
+}
+
 TEST_F(GivingBack, WaitsForEveryReference)
 {
     attach(0);
