@@ -140,6 +140,17 @@ int cuMemFreeHost(void* memory)
 {
     return release(memory);
 }
+int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned)
+{
+    const std::lock_guard lock(mutex);
+    ranges[reinterpret_cast<std::uintptr_t>(memory)] = {bytes, nullptr, false, ++last_id};
+    return current() ? success : invalid_context;
+}
+int cuMemHostUnregister(void* memory)
+{
+    const std::lock_guard lock(mutex);
+    return ranges.erase(reinterpret_cast<std::uintptr_t>(memory)) == 1 ? success : invalid_value;
+}
 int cuMemsetD8Async(device_pointer to, unsigned char value, std::size_t bytes, stream* in)
 {
     if (status_of(in) == success)

@@ -99,9 +99,12 @@ int cuModuleUnload(void*)
 int cuMemUnmap(device_pointer at, std::size_t bytes)
 {
     const std::lock_guard lock(mutex);
-    madvise(reinterpret_cast<void*>(at), bytes, MADV_DONTNEED);
-    mprotect(reinterpret_cast<void*>(at), bytes, PROT_NONE);
-    return mappings.erase(at) == 1 ? success : invalid_value;
+    const auto found = mappings.find(at);
+    if (found == mappings.end() || found->second.bytes != bytes)
+        return invalid_value;
+    mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    mappings.erase(found);
+    return success;
 }
 
 } // extern "C"

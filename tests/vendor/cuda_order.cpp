@@ -12,6 +12,7 @@ struct promises {
     int ordering = 100, flush_options = 1, stream_flushes = 1;
 };
 promises promised;
+std::atomic<int> lacking{0};
 
 struct write {
     device_pointer to;
@@ -38,6 +39,11 @@ void stand_in_promise(int ordering, int flush_options, int stream_flushes)
 {
     promised = {ordering, flush_options, stream_flushes};
 }
+/// For tests: GPUs lack what this attribute tells; 0: nothing.
+void stand_in_lack(int attribute)
+{
+    lacking = attribute;
+}
 /// For tests: a NIC has written, and nobody sees it before a flush.
 void stand_in_write_late(std::uint32_t* to, std::uint32_t value)
 {
@@ -53,6 +59,10 @@ unsigned stand_in_flushes()
 int cuDeviceGetAttribute(int* value, int attribute, int)
 {
     constexpr int can_flush_remote_writes = 98, flush_writes_options = 117, writes_ordering = 118;
+    if (attribute == lacking) {
+        *value = 0;
+        return success;
+    }
     switch (attribute) {
         case can_flush_remote_writes: *value = promised.stream_flushes; break;
         case flush_writes_options: *value = promised.flush_options; break;

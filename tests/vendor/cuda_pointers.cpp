@@ -6,7 +6,6 @@ using namespace stand_in;
 extern "C" {
 
 int cuMemAlloc_v2(device_pointer*, std::size_t);
-int cuMemFree_v2(device_pointer);
 
 int cuPointerGetAttribute(void* to, int attribute, device_pointer address)
 {
@@ -36,7 +35,7 @@ int cuPointerGetAttribute(void* to, int attribute, device_pointer address)
         case 17: return put(to, found.pooled ? static_cast<void*>(gpus) : nullptr);
         case 18: return put(to, there->bytes);
         case 19: return put(to, static_cast<device_pointer>(std::prev(mappings.upper_bound(address))->first));
-        case 20: return put(to, there->block);
+        case 20: return put(to, there->block->id);
         default: return invalid_value;
     }
 }
@@ -47,42 +46,6 @@ int cuMemAllocAsync(device_pointer* made, std::size_t bytes, stream*)
     if (status == success)
         ranges[*made].pooled = true;
     return status;
-}
-int cuMemAddressReserve(device_pointer* made, std::size_t bytes, std::size_t, device_pointer, unsigned long long)
-{
-    const int status = cuMemAlloc_v2(made, bytes);
-    const std::lock_guard lock(mutex);
-    if (status == success) {
-        ranges[*made].reserved = true;
-        mprotect(reinterpret_cast<void*>(*made), bytes, PROT_NONE);
-    }
-    return status;
-}
-int cuMemAddressFree(device_pointer memory, std::size_t)
-{
-    return cuMemFree_v2(memory);
-}
-int cuMemCreate(unsigned long long* handle, std::size_t bytes, const void*, unsigned long long)
-{
-    const std::lock_guard lock(mutex);
-    blocks[*handle = ++last_id] = bytes;
-    return success;
-}
-int cuMemRelease(unsigned long long)
-{
-    return success;
-}
-int cuMemMap(device_pointer at, std::size_t bytes, std::size_t, unsigned long long handle, unsigned long long)
-{
-    const std::lock_guard lock(mutex);
-    if (!blocks.contains(handle))
-        return invalid_value;
-    mappings[at] = {bytes, handle};
-    return success;
-}
-int cuMemSetAccess(device_pointer at, std::size_t bytes, const void*, std::size_t)
-{
-    return mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE) == 0 ? success : invalid_value;
 }
 int cuPointerSetAttribute(const void* value, int attribute, device_pointer address)
 {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -43,16 +45,31 @@ struct range {
     bool ordered = false;                  ///< copies of it are synchronous
 };
 
+/// Of cuMemCreate(): there as long as a handle, a mapping or a descriptor of any process is.
+struct physical {
+    std::size_t bytes;
+    int descriptor; ///< its bytes
+    unsigned long long id;
+    int gpu = 0, handle_types = 0;
+    bool rdma_capable = false;
+
+    physical(std::size_t size, int bytes_in, unsigned long long number) : bytes(size), descriptor(bytes_in), id(number)
+    {}
+    physical(const physical&) = delete;
+    physical& operator=(const physical&) = delete;
+    ~physical() { close(descriptor); }
+};
+
 /// Physical memory that is mapped at reserved addresses.
 struct mapping {
     std::size_t bytes;
-    unsigned long long block;
+    std::shared_ptr<physical> block;
 };
 
 inline std::mutex mutex;
-inline std::map<std::uintptr_t, range> ranges;           ///< by the first byte
-inline std::map<std::uintptr_t, mapping> mappings;       ///< the same
-inline std::map<unsigned long long, std::size_t> blocks; ///< of cuMemCreate(), and their bytes
+inline std::map<std::uintptr_t, range> ranges;                          ///< by the first byte
+inline std::map<std::uintptr_t, mapping> mappings;                      ///< the same
+inline std::map<unsigned long long, std::shared_ptr<physical>> handles; ///< of cuMemCreate(), and others of the same
 inline unsigned long long last_id = 0;
 inline std::atomic<unsigned long long> ids_asked{0}, attributes_asked{0};
 inline std::atomic<bool> peers{true};

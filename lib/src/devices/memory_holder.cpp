@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "devices/backend.hpp"
+#include "devices/cuda/shared_memory.hpp"
 #include "weftio/detail/internals.hpp"
 #include "weftio/error.hpp"
 
@@ -25,11 +26,35 @@ namespace weftio {
 
 namespace {
 
+namespace cuda = devices::cuda;
+
 /// What comes with the descriptor.
 struct message {
-    std::array<char, 8> mark{'w', 'f', 't', 'm', 'e', 'm', '0', '1'};
+    static constexpr std::array<char, 8> of_host{'w', 'f', 't', 'm', 'e', 'm', '0', '1'},
+        of_gpu{'w', 'f', 't', 'g', 'p', 'u', '0', '1'};
+    static constexpr std::size_t host_bytes = 16;
+
+    std::array<char, 8> mark{};
     std::uint64_t bytes = 0;
+    std::array<char, 16> gpu{}; ///< its address on PCIe; not sent of the host's
+
+    std::size_t size() const noexcept { return mark == of_gpu ? sizeof *this : host_bytes; }
 };
+static_assert(sizeof(message) == 32);
+
+cuda::cuda_device* gpu_of(const device& which)
+{
+    return dynamic_cast<cuda::cuda_device*>(&detail::internals::backend(which));
+}
+
+cuda::cuda_device& require_gpu(const char* call, const device& which)
+{
+    cuda::cuda_device* const gpu = gpu_of(which);
+    if (!gpu)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: memory_holder: {}: {} is no GPU of CUDA; open cuda:N", call, which.name()));
+    return *gpu;
+}
 
 struct mapping {
     void* at;
@@ -191,6 +216,22 @@ memory_holder memory_holder::make(std::size_t bytes, const std::string& name)
     return made;
 }
 
+memory_holder memory_holder::make(const device& gpu, std::size_t bytes)
+{
+    cuda::cuda_device& on = require_gpu("make", gpu);
+    if (bytes == 0)
+        refuse("make", "0 bytes; ask for at least one");
+    const cuda::shared_memory made = cuda::make_shared_memory(on, bytes);
+    return {made.descriptor, made.bytes, on.pci_address()};
+}
+
+memory_holder memory_holder::of(const device& gpu, const void* address)
+{
+    const cuda::cuda_device& on = require_gpu("of", gpu);
+    const cuda::shared_memory found = cuda::export_shared_memory(on, reinterpret_cast<std::uintptr_t>(address));
+    return {found.descriptor, found.bytes, on.pci_address()};
+}
+
 memory_holder memory_holder::take(int descriptor)
 {
     const std::size_t bytes = size_of("take", descriptor);
@@ -204,7 +245,7 @@ memory_holder memory_holder::receive(int socket, std::chrono::milliseconds timeo
         throw error(errc::timed_out,
                     fmt::format("weftio: memory_holder: receive: no memory came within {} ms", timeout.count()));
     require_free_descriptor(socket);
-    message got{.mark = {}};
+    message got;
     ancillary beside{};
     iovec part{&got, sizeof got};
     msghdr received{};
@@ -221,21 +262,27 @@ memory_holder memory_holder::receive(int socket, std::chrono::milliseconds timeo
     pollfd end{socket, POLLRDHUP, 0};
     if (bytes == 0 && poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLRDHUP)))
         say_closed("receive");
-    if (bytes != sizeof got || (received.msg_flags & MSG_TRUNC) || got.mark != message{}.mark || descriptors.only() < 0)
+    const bool known = got.mark == message::of_host || got.mark == message::of_gpu;
+    if (!known || bytes != static_cast<ssize_t>(got.size()) || (received.msg_flags & MSG_TRUNC) || got.bytes == 0 ||
+        descriptors.only() < 0)
         refuse("receive", "what came is no memory of memory_holder::send()");
+    if (got.mark == message::of_gpu)
+        return {descriptors.take(), got.bytes, {got.gpu.data(), strnlen(got.gpu.data(), got.gpu.size())}};
     if (size_of("receive", descriptors.only()) != got.bytes)
         refuse("receive", fmt::format("memory of {} bytes was announced, and another one came", got.bytes));
     return {descriptors.take(), got.bytes};
 }
 
 memory_holder::memory_holder(memory_holder&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), bytes_(std::exchange(other.bytes_, 0))
+    : descriptor_(std::exchange(other.descriptor_, -1)), bytes_(std::exchange(other.bytes_, 0)),
+      gpu_(std::move(other.gpu_))
 {}
 
 memory_holder& memory_holder::operator=(memory_holder&& other) noexcept
 {
     std::swap(descriptor_, other.descriptor_);
     std::swap(bytes_, other.bytes_);
+    std::swap(gpu_, other.gpu_);
     return *this;
 }
 
@@ -249,9 +296,10 @@ void memory_holder::send(int socket) const
 {
     require_held("send");
     require_socket("send", socket);
-    message what{.bytes = bytes_};
+    message what{.mark = gpu_.empty() ? message::of_host : message::of_gpu, .bytes = bytes_};
+    std::copy_n(gpu_.begin(), std::min(gpu_.size(), what.gpu.size()), what.gpu.begin());
     ancillary beside{};
-    iovec part{&what, sizeof what};
+    iovec part{&what, what.size()};
     msghdr sent{};
     sent.msg_iov = &part;
     sent.msg_iovlen = 1;
@@ -279,6 +327,8 @@ void memory_holder::require_held(const char* call) const
 memory memory_holder::map(const device& on) const
 {
     require_held("map");
+    if (!gpu_.empty())
+        return map_on_gpu(on);
     void* const at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
     if (at == MAP_FAILED)
         throw error(errc::out_of_memory, fmt::format("weftio: memory_holder: map: the system maps no {} bytes ({})",
@@ -292,6 +342,16 @@ memory memory_holder::map(const device& on) const
     held->block.kind = as.kind;
     held->block.adopted = true;
     return detail::internals::make_memory({held, &held->block});
+}
+
+memory memory_holder::map_on_gpu(const device& on) const
+{
+    if (!gpu_of(on))
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: memory_holder: map: this is memory of the GPU at {}, and {} is none; open "
+                                "that GPU, by its address or as cuda:N",
+                                gpu_, on.name()));
+    return cuda::map_shared_memory(on, {descriptor_, bytes_});
 }
 
 } // namespace weftio

@@ -40,6 +40,7 @@ struct stand_in {
     unsigned long long (*ids_asked)() = find<unsigned long long()>("stand_in_ids_asked");
     unsigned long long (*attributes_asked)() = find<unsigned long long()>("stand_in_attributes_asked");
     unsigned (*retained)(int) = find<unsigned(int)>("stand_in_retained");
+    void (*lack)(int) = find<void(int)>("stand_in_lack");
     int (*peers)(bool) = find<int(bool)>("stand_in_peers");
     int (*ask)(void*, int, const void*) = find<int(void*, int, const void*)>("cuPointerGetAttribute");
     int (*free_in_order)(std::byte*, void*) = find<int(std::byte*, void*)>("cuMemFreeAsync");

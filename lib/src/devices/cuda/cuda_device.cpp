@@ -150,8 +150,7 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
         int yes = 1;
         cuda_.check(cuda_.cuPointerSetAttribute(&yes, sync_memops, address),
                     "ordering copies to memory that a NIC may touch");
-        cuda_.check(cuda_.cuMemsetD8Async(address, 0, bytes, copies_), "clearing GPU memory");
-        cuda_.check(cuda_.cuStreamSynchronize(copies_), "clearing GPU memory");
+        clear(made.device, bytes);
         const std::lock_guard lock(mutex_);
         own_.insert(made.device);
     } else {
@@ -161,6 +160,12 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
         made.device = made.cpu; // unified addressing
     }
     return made;
+}
+
+void cuda_device::clear(void* at, std::size_t bytes) const
+{
+    cuda_.check(cuda_.cuMemsetD8Async(pointer(at), 0, bytes, copies_), "clearing GPU memory");
+    cuda_.check(cuda_.cuStreamSynchronize(copies_), "clearing GPU memory");
 }
 
 void cuda_device::release(const allocation& allocation, memory_kind kind) noexcept

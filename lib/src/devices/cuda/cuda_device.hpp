@@ -64,6 +64,8 @@ class cuda_device final : public device_backend {
     bool owns(const void* begin);
     /// How often memory of allocate() was given back to the driver: it is counted before that is done.
     std::uint64_t frees() const noexcept { return frees_.load(std::memory_order_acquire); }
+    /// Fills memory of the GPU with zeros; blocks until that is done. @pre its context is current
+    void clear(void* at, std::size_t bytes) const;
     const driver& api() const noexcept { return cuda_; }
     context primary() const noexcept { return context_; }
 

@@ -28,6 +28,9 @@ enum device_attribute : int {
     compute_major = 75,
     compute_minor = 76,
     can_flush_remote_writes = 98,
+    mapping_supported = 102,     ///< cuMemMap()
+    descriptors_supported = 103, ///< of its memory, for other processes
+    mapped_rdma_supported = 110, ///< allocFlags.gpuDirectRDMACapable
     flush_writes_options = 117,
     remote_writes_ordering = 118,
     dma_buf_supported = 124
