@@ -1,5 +1,5 @@
-// Stands in for NVIDIA's libcuda.so.1: two GPUs, whose memory is the host's, whose streams do at once what they are
-// told, unless a test holds them. Contexts are strict: what a call does not find current it refuses, as the driver
+// Stands in for NVIDIA's libcuda.so.1: two GPUs, whose memory is the host's (hidden from the CPU where a test or the
+// variable STAND_IN_HIDES says so), whose streams do at once what they are told, unless a test holds them. Contexts are strict: what a call does not find current it refuses, as the driver
 // does. Allocations lie side by side; what was freed cannot be accessed, and comes back at once when as much is
 // allocated, on any GPU.
 #include <cstdio>
@@ -19,6 +19,11 @@ void stand_in_hold(bool hold)
     if (!held)
         for (const auto& each : std::exchange(waiting, {}))
             each();
+}
+/// For tests: the CPU can touch no byte of what is allocated from now on, but by copies.
+void stand_in_hide(bool hide)
+{
+    hides = hide;
 }
 /// For tests: what was freed does not come back; what is allocated from now on lies side by side.
 void stand_in_begin_anew()
@@ -50,6 +55,10 @@ int stand_in_peers(bool can)
 }
 int cuInit(unsigned)
 {
+    static const int at_exit = std::atexit([] { ended = true; });
+    (void)at_exit;
+    if (std::getenv("STAND_IN_HIDES"))
+        hides = true;
     return success;
 }
 int cuDriverGetVersion(int* version)
@@ -99,23 +108,25 @@ int cuCtxGetCurrent(gpu** context)
 }
 int cuCtxSetCurrent(gpu* context)
 {
-    if (!contexts.empty())
-        contexts.pop_back();
+    if (!contexts().empty())
+        contexts().pop_back();
     if (context)
-        contexts.push_back(context);
+        contexts().push_back(context);
     return success;
 }
 int cuCtxPushCurrent_v2(gpu* context)
 {
-    contexts.push_back(context);
+    if (ended)
+        return deinitialized;
+    contexts().push_back(context);
     return success;
 }
 int cuCtxPopCurrent_v2(gpu** context)
 {
-    if (contexts.empty())
+    if (contexts().empty())
         return invalid_context;
-    *context = contexts.back();
-    contexts.pop_back();
+    *context = contexts().back();
+    contexts().pop_back();
     return success;
 }
 int cuMemAlloc_v2(device_pointer* made, std::size_t bytes)
@@ -154,19 +165,21 @@ int cuMemHostUnregister(void* memory)
 int cuMemsetD8Async(device_pointer to, unsigned char value, std::size_t bytes, stream* in)
 {
     if (status_of(in) == success)
-        std::memset(reinterpret_cast<void*>(to), value, bytes);
+        std::memset(alias_of(to), value, bytes);
     return status_of(in);
 }
 int cuMemsetD32Async(device_pointer to, unsigned value, std::size_t words, stream* in)
 {
     for (std::size_t at = 0; status_of(in) == success && at < words; ++at)
-        std::memcpy(reinterpret_cast<char*>(to) + at * 4, &value, 4);
+        std::memcpy(alias_of(to) + at * 4, &value, 4);
     return status_of(in);
 }
 int cuMemcpyAsync(device_pointer to, device_pointer from, std::size_t bytes, stream* in)
 {
+    if (!is_there(to, bytes) || !is_there(from, bytes))
+        return invalid_value;
     if (status_of(in) == success)
-        do_in_order([=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
+        do_in_order([=] { std::memcpy(alias_of(to), alias_of(from), bytes); });
     return status_of(in);
 }
 int cuMemcpyHtoD_v2(device_pointer to, const void* from, std::size_t bytes)
@@ -179,10 +192,14 @@ int cuMemcpyDtoH_v2(void* to, device_pointer from, std::size_t bytes)
 }
 int cuMemcpyDtoHAsync_v2(void* to, device_pointer from, std::size_t bytes, stream* in)
 {
+    if (!is_known(from))
+        return invalid_value;
     return cuMemcpyAsync(reinterpret_cast<device_pointer>(to), from, bytes, in);
 }
 int cuMemcpyHtoDAsync_v2(device_pointer to, const void* from, std::size_t bytes, stream* in)
 {
+    if (!is_known(to))
+        return invalid_value;
     return cuMemcpyAsync(to, reinterpret_cast<device_pointer>(from), bytes, in);
 }
 int cuMemcpy2DAsync_v2(const void*, stream*)
@@ -192,12 +209,16 @@ int cuMemcpy2DAsync_v2(const void*, stream*)
 int cuStreamWriteValue32_v2(stream* in, device_pointer to, std::uint32_t value, unsigned)
 {
     if (status_of(in) == success)
-        do_in_order([=] { __atomic_store_n(reinterpret_cast<std::uint32_t*>(to), value, __ATOMIC_RELEASE); });
+        do_in_order([=] { __atomic_store_n(reinterpret_cast<std::uint32_t*>(alias_of(to)), value, __ATOMIC_RELEASE); });
     return status_of(in);
 }
-int cuMemGetHandleForAddressRange(void*, device_pointer, std::size_t, int, unsigned long long)
+int cuMemGetHandleForAddressRange(void* made, device_pointer first, std::size_t bytes, int, unsigned long long)
 {
-    return invalid_value;
+    if (!of_gpus().has(first) || !is_there(first, bytes) || is_of_pool(first) || first % page != 0 || bytes % page != 0)
+        return invalid_value;
+    const int descriptor = of_gpus().describe(bytes);
+    std::memcpy(made, &descriptor, sizeof descriptor);
+    return descriptor < 0 ? invalid_value : success;
 }
 int cuModuleLoadData(void** module, const void*)
 {

@@ -102,7 +102,7 @@ int cuMemUnmap(device_pointer at, std::size_t bytes)
     const auto found = mappings.find(at);
     if (found == mappings.end() || found->second.bytes != bytes)
         return invalid_value;
-    mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    of_gpus().uncover(reinterpret_cast<std::byte*>(at), bytes);
     mappings.erase(found);
     return success;
 }

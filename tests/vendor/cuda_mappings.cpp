@@ -45,7 +45,7 @@ int cuMemAddressReserve(device_pointer* made, std::size_t bytes, std::size_t, de
     const std::lock_guard lock(mutex);
     if (status == success) {
         ranges[*made].reserved = true;
-        mprotect(reinterpret_cast<void*>(*made), bytes, PROT_NONE);
+        mprotect(reinterpret_cast<void*>(*made), whole_pages(bytes), PROT_NONE);
     }
     return status;
 }
@@ -95,7 +95,8 @@ int cuMemMap(device_pointer at, std::size_t bytes, std::size_t, unsigned long lo
 }
 int cuMemSetAccess(device_pointer at, std::size_t bytes, const void*, std::size_t)
 {
-    return mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE) == 0 ? success : invalid_value;
+    const int seen = hides ? PROT_NONE : PROT_READ | PROT_WRITE;
+    return mprotect(reinterpret_cast<void*>(at), bytes, seen) == 0 ? success : invalid_value;
 }
 int cuMemExportToShareableHandle(int* descriptor, unsigned long long handle, int type, unsigned long long)
 {

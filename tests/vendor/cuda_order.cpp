@@ -27,7 +27,7 @@ void flush()
     const std::lock_guard lock(writes_mutex);
     ++flushes;
     for (const write& each : std::exchange(late, {}))
-        __atomic_store_n(reinterpret_cast<std::uint32_t*>(each.to), each.value, __ATOMIC_RELEASE);
+        __atomic_store_n(reinterpret_cast<std::uint32_t*>(alias_of(each.to)), each.value, __ATOMIC_RELEASE);
 }
 
 } // namespace
@@ -86,8 +86,8 @@ int cuStreamWaitValue32_v2(stream* in, device_pointer at, std::uint32_t value, u
     if (status_of(in) != success)
         return status_of(in);
     do_in_order([=] {
-        while (static_cast<std::int32_t>(__atomic_load_n(reinterpret_cast<std::uint32_t*>(at), __ATOMIC_ACQUIRE) -
-                                         value) < 0)
+        while (static_cast<std::int32_t>(
+                   __atomic_load_n(reinterpret_cast<std::uint32_t*>(alias_of(at)), __ATOMIC_ACQUIRE) - value) < 0)
             std::this_thread::yield();
         if (flags & flushes_then)
             flush();

@@ -1,6 +1,7 @@
 // What the calls of the stand-in share: GPUs, contexts, memory, and work that a test holds.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,8 +22,9 @@ namespace stand_in {
 
 using device_pointer = unsigned long long;
 
-inline constexpr int success = 0, invalid_value = 1, out_of_memory = 2, invalid_device = 101, invalid_context = 201,
-                     invalid_handle = 400, not_found = 500, peer_access_enabled_before = 704, not_supported = 801;
+inline constexpr int success = 0, invalid_value = 1, out_of_memory = 2, deinitialized = 4, invalid_device = 101,
+                     invalid_context = 201, invalid_handle = 400, not_found = 500, peer_access_enabled_before = 704,
+                     not_supported = 801;
 
 /// A GPU, whose address is that of its primary context; or another context of one.
 struct gpu {
@@ -52,12 +55,19 @@ struct physical {
     unsigned long long id;
     int gpu = 0, handle_types = 0;
     bool rdma_capable = false;
+    std::byte* alias; ///< where copies find them
 
-    physical(std::size_t size, int bytes_in, unsigned long long number) : bytes(size), descriptor(bytes_in), id(number)
+    physical(std::size_t size, int bytes_in, unsigned long long number)
+        : bytes(size), descriptor(bytes_in), id(number),
+          alias(static_cast<std::byte*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, bytes_in, 0)))
     {}
     physical(const physical&) = delete;
     physical& operator=(const physical&) = delete;
-    ~physical() { close(descriptor); }
+    ~physical()
+    {
+        munmap(alias, bytes);
+        close(descriptor);
+    }
 };
 
 /// Physical memory that is mapped at reserved addresses.
@@ -77,11 +87,19 @@ inline std::atomic<int> peer_accesses{0}; ///< that cuCtxEnablePeerAccess() has 
 inline std::mutex copies_mutex;
 inline bool held = false;
 inline std::vector<std::function<void()>> waiting; ///< copies, while they are held
-inline thread_local std::vector<gpu*> contexts;
+/// The driver has ended with the process: each call is refused from then on.
+inline std::atomic<bool> ended{false};
+
+/// Of the calling thread. They stay: handlers of exit() may still call.
+inline std::vector<gpu*>& contexts()
+{
+    static thread_local auto* const only = new std::vector<gpu*>;
+    return *only;
+}
 
 inline gpu* current()
 {
-    return contexts.empty() ? nullptr : contexts.back();
+    return ended || contexts().empty() ? nullptr : contexts().back();
 }
 
 /// Of the stream's own context, which must be current.
@@ -97,7 +115,10 @@ inline std::size_t whole_pages(std::size_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
-/// The memory of all GPUs. @pre mutex is held
+/// Whether the CPU cannot touch what is allocated from now on by its device address, as with a real GPU.
+inline std::atomic<bool> hides{false};
+
+/// The memory of all GPUs, a file without a name: copies go by an alias of its pages. @pre mutex is held, but for alias()
 class gpu_pages {
  public:
     void* take(std::size_t bytes)
@@ -114,7 +135,37 @@ class gpu_pages {
         } else {
             return nullptr;
         }
-        return mprotect(made, bytes, PROT_READ | PROT_WRITE) == 0 ? made : nullptr;
+        return mprotect(made, bytes, hides ? PROT_NONE : PROT_READ | PROT_WRITE) == 0 ? made : nullptr;
+    }
+    /// Where the CPU finds the byte at an address, whosever it is.
+    std::byte* alias(std::uintptr_t address) const
+    {
+        return has(address) ? alias_ + (address - reinterpret_cast<std::uintptr_t>(first_))
+                            : reinterpret_cast<std::byte*>(address);
+    }
+    /// Whether it is an address of a GPU, allocated or not.
+    bool has(std::uintptr_t address) const { return address - reinterpret_cast<std::uintptr_t>(first_) < all; }
+    /// A descriptor that stands for these bytes, which nobody can map.
+    int describe(std::size_t bytes) const
+    {
+        const int made = memfd_create("dmabuf", MFD_CLOEXEC);
+        if (made < 0 || ftruncate(made, static_cast<off_t>(bytes)) != 0)
+            return -1;
+        const std::string path = "/proc/self/fd/" + std::to_string(made);
+        const int unreadable = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+        close(made);
+        return unreadable;
+    }
+    /// What was mapped over these bytes is gone, and nobody can access them.
+    void uncover(std::byte* at, std::size_t bytes) const
+    {
+        mmap(at, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_, at - first_);
+    }
+    /// Gives pages back to the system, and nobody can access them.
+    void empty(std::byte* at, std::size_t bytes) const
+    {
+        fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at - first_, static_cast<off_t>(bytes));
+        mprotect(at, bytes, PROT_NONE);
     }
     void forget_freed() { freed_.clear(); }
     bool give_back(void* memory, std::size_t bytes)
@@ -122,8 +173,7 @@ class gpu_pages {
         auto* const at = static_cast<std::byte*>(memory);
         if (at < first_ || at >= first_ + all)
             return false;
-        madvise(at, bytes, MADV_DONTNEED);
-        mprotect(at, bytes, PROT_NONE);
+        empty(at, bytes);
         freed_.emplace_back(at, bytes);
         return true;
     }
@@ -145,8 +195,19 @@ class gpu_pages {
     }
 
     static constexpr std::size_t all = std::size_t{4} << 30;
-    std::byte* const first_ =
-        static_cast<std::byte*>(mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    std::byte* map(int protection) const
+    {
+        return static_cast<std::byte*>(mmap(nullptr, all, protection, MAP_SHARED | MAP_NORESERVE, file_, 0));
+    }
+    static int make_file()
+    {
+        const int made = memfd_create("gpus", MFD_CLOEXEC);
+        return ftruncate(made, all) == 0 ? made : -1;
+    }
+
+    const int file_ = make_file();
+    std::byte* const first_ = map(PROT_NONE);
+    std::byte* const alias_ = map(PROT_READ | PROT_WRITE);
     std::byte* next_ = first_;
     std::vector<std::pair<std::byte*, std::size_t>> freed_;
 };
@@ -207,6 +268,47 @@ inline const mapping* mapping_of(std::uintptr_t address)
     if (behind == mappings.begin() || address - std::prev(behind)->first >= std::prev(behind)->second.bytes)
         return nullptr;
     return &std::prev(behind)->second;
+}
+
+/// Where the CPU finds the byte at an address, whosever it is.
+inline std::byte* alias_of(std::uintptr_t address)
+{
+    const std::lock_guard lock(mutex);
+    if (const mapping* const there = mapping_of(address))
+        return there->block->alias + (address - std::prev(mappings.upper_bound(address))->first);
+    return of_gpus().alias(address);
+}
+
+/// Whether these bytes are the host's, or all of them allocated, and mapped, on a GPU.
+inline bool is_there(std::uintptr_t address, std::size_t bytes)
+{
+    const std::lock_guard lock(mutex);
+    if (!of_gpus().has(address))
+        return true;
+    const auto behind = ranges.upper_bound(address);
+    if (behind == ranges.begin())
+        return false;
+    const auto& [first, found] = *std::prev(behind);
+    if (address - first + bytes > found.bytes)
+        return false;
+    const mapping* const there = found.reserved ? mapping_of(address) : nullptr;
+    return !found.reserved || there != nullptr;
+}
+
+/// Whether they are of a pool, of which the driver exports nothing.
+inline bool is_of_pool(std::uintptr_t address)
+{
+    const std::lock_guard lock(mutex);
+    const auto behind = ranges.upper_bound(address);
+    return behind != ranges.begin() && std::prev(behind)->second.pooled;
+}
+
+/// Whether the driver knows the address: memory of a GPU, or of the host that is pinned.
+inline bool is_known(std::uintptr_t address)
+{
+    const std::lock_guard lock(mutex);
+    const auto behind = ranges.upper_bound(address);
+    return behind != ranges.begin() && address - std::prev(behind)->first < std::prev(behind)->second.bytes;
 }
 
 /// At once, or when the test lets copies go on.

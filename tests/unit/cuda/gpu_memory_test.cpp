@@ -181,8 +181,8 @@ TEST_F(GpuMemoryInfo, TellsTheMakerAndTheAllocation)
     EXPECT_NE(plain.buffer_id, 0u);
     EXPECT_EQ(plain.block_id, 0u);
     EXPECT_FALSE(plain.cpu_can_access);
-    EXPECT_FALSE(plain.dma_buf);
-    EXPECT_THAT(plain.why_no_dma_buf, HasSubstr("the driver exports none of this memory: STAND_IN"));
+    EXPECT_TRUE(plain.dma_buf);
+    EXPECT_EQ(plain.why_no_dma_buf, "");
     EXPECT_FALSE(plain.tokens);
     EXPECT_THAT(plain.why_no_tokens, HasSubstr("the driver gives none of this memory: STAND_IN"));
 
@@ -192,7 +192,10 @@ TEST_F(GpuMemoryInfo, TellsTheMakerAndTheAllocation)
     ASSERT_EQ(driver().find<int(std::byte**, std::size_t, unsigned)>("cuMemHostAlloc")(&pinned, bytes, 0), 0);
     EXPECT_EQ(memory_info::of(*gpu, managed).maker, made_by::managed);
     EXPECT_TRUE(memory_info::of(*gpu, managed).cpu_can_access);
-    EXPECT_EQ(memory_info::of(*gpu, pooled).maker, made_by::pool);
+    const memory_info of_pool = memory_info::of(*gpu, pooled);
+    EXPECT_EQ(of_pool.maker, made_by::pool);
+    EXPECT_FALSE(of_pool.dma_buf);
+    EXPECT_THAT(of_pool.why_no_dma_buf, HasSubstr("the driver exports none of this memory: STAND_IN"));
     const memory_info host = memory_info::of(*gpu, pinned);
     EXPECT_EQ(host.maker, made_by::host_alloc);
     EXPECT_TRUE(host.cpu_can_access);
