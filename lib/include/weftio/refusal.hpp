@@ -86,6 +86,7 @@ enum class refusal : std::uint8_t {
     datagram_too_long = 75,     ///< a datagram (UD) of more than a path MTU
     wrong_source = 76,          ///< a datagram segment with a GID index that the device lacks, or of another IP version
     wrong_queue_key = 77,       ///< a datagram of a peer with another Q_Key than the queue pair
+    staged_atomic = 78,         ///< an atomic on memory that the CPU cannot access
 };
 
 /// The name of the reason, here and in docs/formats.md ("unknown_key"); "unknown" for any other number. Any thread.

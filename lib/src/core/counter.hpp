@@ -14,8 +14,8 @@ class counter {
     counter(const counter&) = delete;
     counter& operator=(const counter&) = delete;
 
-    /// Only the thread that owns the counter.
-    void add(std::uint64_t amount) noexcept
+    /// Only the thread that owns the counter. Inlined everywhere: a call costs more than it.
+    [[gnu::always_inline]] void add(std::uint64_t amount) noexcept
     {
         value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
     }

@@ -49,7 +49,7 @@ constexpr std::array<row, all_refusals> table{{
     {port_gone, by_flush, no_nak, "the port is gone: its device or its interface was removed"},
     {link_down, by_flush, no_nak, "the link is down"},
     {file_failed, by_flush, no_nak, "the capture file cannot be written"},
-    {device_failed, by_flush, no_nak, "a copy to or from the device's memory failed; restart the process"},
+    {device_failed, by_flush, nak_operational, "a copy to or from the device's memory failed; restart the process"},
     {changed, by_operation, no_nak, "the entry was changed before it completed"},
     {out_of_reach, by_protection, nak_access,
      "the CPU cannot access the key's memory region, and no copy engine stages it; use memory that the CPU can access"},
@@ -136,6 +136,9 @@ constexpr std::array<row, all_refusals> table{{
      "the datagram's GID index names no address of the device, or one of another IP version than the destination"},
     {wrong_queue_key, by_invalid, no_nak,
      "the datagram has another Q_Key than the queue pair; set the same at both ends"},
+    {staged_atomic, by_access, nak_access,
+     "the word of the atomic lies in memory that the CPU cannot access, such as a GPU's, where copies take the place "
+     "of stores; use memory that the CPU can access for words of atomics"},
 }};
 
 constexpr bool rows_stand_at_their_numbers()

@@ -8,7 +8,7 @@
 namespace weftio::core {
 
 /// One more than the last reason.
-inline constexpr std::uint8_t all_refusals = static_cast<std::uint8_t>(refusal::wrong_queue_key) + 1;
+inline constexpr std::uint8_t all_refusals = static_cast<std::uint8_t>(refusal::staged_atomic) + 1;
 
 /// The syndrome of an entry that ends for this reason, as hardware would report it (docs/formats.md, "Completions").
 std::uint8_t syndrome_of(refusal reason) noexcept;

@@ -86,6 +86,7 @@ constexpr std::array refusal_names{
     "datagram_too_long",
     "wrong_source",
     "wrong_queue_key",
+    "staged_atomic",
 };
 static_assert(refusal_names.size() == core::all_refusals, "each reason has a name, at its number");
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,6 +50,16 @@ class copy_queue {
     /// Starts a copy between memory of this device, of another one of its kind, or of the host, and returns. The caller
     /// keeps `from` unchanged until a later mark() is complete. A failed device copies nothing.
     virtual void copy(void* to, const void* from, const rows& rows) noexcept = 0;
+    enum class direction : std::uint8_t { to_device, to_host };
+    /// As copy() of one row between host memory and memory of this device that its owner may have freed.
+    /// @return false: the driver knows no such memory, or the device has failed; nothing is copied, and other copies go
+    ///   on
+    virtual bool try_copy(void* to, const void* from, std::size_t bytes, direction which) noexcept
+    {
+        (void)which;
+        copy(to, from, {.bytes = bytes, .count = 1, .to_stride = bytes, .from_stride = bytes});
+        return !failed();
+    }
     /// Starts to write the four bytes of `pattern`, as they lie in memory, again and again, and returns.
     virtual void fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept = 0;
     /// Ends batch `number`, which holds all copies started since the last mark; numbers count up from 1.

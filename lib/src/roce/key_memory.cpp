@@ -31,10 +31,35 @@ refusal key_memory::find(const remote_range& range, access needed, std::byte*& a
     return keys::resolve_for_cpu(nic_, {range.key, range.address, range.bytes, needed, for_.domain, for_.number}, at);
 }
 
+/// For memory that find() has refused as out_of_reach.
+[[gnu::cold]] refusal key_memory::find_staged(const remote_range& range, access needed,
+                                              keys::located& found) const noexcept
+{
+    if (staged_ == nullptr)
+        return refusal::out_of_reach;
+    const refusal why =
+        keys::resolve(nic_, {range.key, range.address, range.bytes, needed, for_.domain, for_.number}, found);
+    return why != refusal::none || staged_->reaches(found) ? why : refusal::out_of_reach;
+}
+
+bool key_memory::is_staged(const remote_range& range, access needed) const noexcept
+{
+    std::byte* at = nullptr;
+    keys::located found;
+    return find(range, needed, at) == refusal::out_of_reach && find_staged(range, needed, found) == refusal::none;
+}
+
 refusal key_memory::check(const remote_range& range, access needed)
 {
     std::byte* at = nullptr;
-    return find(range, needed, at);
+    const refusal why = find(range, needed, at);
+    return why == refusal::out_of_reach ? check_staged(range, needed) : why;
+}
+
+[[gnu::cold]] refusal key_memory::check_staged(const remote_range& range, access needed) const noexcept
+{
+    keys::located found;
+    return find_staged(range, needed, found);
 }
 
 refusal key_memory::write(const remote_range& range, std::span<const std::uint8_t> bytes)
@@ -43,7 +68,14 @@ refusal key_memory::write(const remote_range& range, std::span<const std::uint8_
     const refusal why = find(range, access::remote_write, at);
     if (why == refusal::none && !store(at, bytes))
         return refusal::memory_gone;
-    return why;
+    return why == refusal::out_of_reach ? write_staged(range, bytes) : why;
+}
+
+[[gnu::cold]] refusal key_memory::write_staged(const remote_range& range, std::span<const std::uint8_t> bytes)
+{
+    keys::located found;
+    const refusal why = find_staged(range, access::remote_write, found);
+    return why == refusal::none ? staged_->write(found, bytes) : why;
 }
 
 refusal key_memory::read(const remote_range& range, std::span<const std::uint8_t>& bytes)
@@ -52,14 +84,21 @@ refusal key_memory::read(const remote_range& range, std::span<const std::uint8_t
     const refusal why = find(range, access::remote_read, at);
     if (why == refusal::none)
         bytes = {reinterpret_cast<const std::uint8_t*>(at), range.bytes};
-    return why;
+    return why == refusal::out_of_reach ? read_staged(range, bytes) : why;
+}
+
+[[gnu::cold]] refusal key_memory::read_staged(const remote_range& range, std::span<const std::uint8_t>& bytes)
+{
+    keys::located found;
+    const refusal why = find_staged(range, access::remote_read, found);
+    return why == refusal::none ? staged_->read(found, range.bytes, bytes) : why;
 }
 
 refusal key_memory::word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word)
 {
     std::byte* at = nullptr;
     if (const refusal why = find({key, address, sizeof *word}, access::remote_atomic, at); why != refusal::none)
-        return why;
+        return why == refusal::out_of_reach ? refusal::staged_atomic : why;
     if (reinterpret_cast<std::uintptr_t>(at) % sizeof *word != 0)
         return refusal::misaligned_word;
     word = reinterpret_cast<std::uint64_t*>(at);

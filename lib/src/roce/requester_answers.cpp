@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/refusal.hpp"
+#include "roce/staged_memory.hpp"
 
 namespace weftio::roce {
 
@@ -239,7 +240,7 @@ void requester::take_data(std::uint32_t psn, piece bytes, std::uint32_t offset, 
 {
     if (!bytes.empty()) {
         if (const refusal why = entries_.scatter(messages_.oldest(), offset, bytes); why != refusal::none)
-            return fail(why);
+            return why == not_now ? void() : fail(why); // without room, as if it were lost
     }
     acknowledged_ = psn_add(psn, 1);
     retire();

@@ -6,6 +6,7 @@
 
 #include "core/guarded.hpp"
 #include "core/refusal.hpp"
+#include "roce/staged_memory.hpp"
 
 namespace weftio::roce {
 
@@ -139,6 +140,8 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
             return refuse_invalidation(invalidated, why);
     }
     if (const refusal delivered = entries_.deliver(offset_, packet.payload); delivered != refusal::none) {
+        if (delivered == not_now)
+            return postpone(shape.begins());
         has_entry_ = false;
         entries_.complete({.result = delivered});
         return refuse_receive(delivered);
@@ -147,6 +150,21 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
     if (shape.has_invalidate)
         memory_.invalidate(invalidated);
     return shape.ends() ? end_send(packet.headers, shape) : verdict::done;
+}
+
+/// The packet counts when it comes again.
+[[gnu::cold, gnu::noinline]] void responder::note_postponed() noexcept
+{
+    postponed_ = true;
+    received.add(~std::uint64_t{0});
+}
+
+/// The message is as it was before the packet.
+[[gnu::cold]] responder::verdict responder::postpone(bool begins)
+{
+    if (begins)
+        drop_message();
+    return verdict::postponed;
 }
 
 /// The peer is told nothing, as Linux's rdma_rxe does it: the message has arrived.
@@ -230,6 +248,11 @@ responder::verdict responder::write_payload(const roce_packet& packet, const roc
         return verdict::done;
     const remote_range part{.key = left_.key, .address = left_.address, .bytes = bytes};
     if (const refusal why = memory_.write(part, packet.payload); why != refusal::none) {
+        if (why == not_now) {
+            if (shape.has_immediate && std::exchange(has_entry_, false))
+                entries_.give_back();
+            return verdict::postponed;
+        }
         refuse(why, part);
         if (!shape.has_immediate || !std::exchange(has_entry_, false))
             return verdict::refused;
@@ -305,6 +328,7 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
 {
     switch (result) {
         case verdict::done: executed.add(1); return advance(packet, shape);
+        case verdict::postponed: return note_postponed();
         case verdict::no_room: return ignored.add(1); // as if the packet were lost
         case verdict::left_over: ignored.add(1); break;
         case verdict::not_ready: not_ready.add(1); break;
@@ -404,6 +428,18 @@ void responder::end_silently(const roce_headers& headers)
     stop();
     if (headers.bth.ack_request)
         acknowledge(entries_.credits(), expected_);
+}
+
+[[gnu::cold]] void responder::fail(refusal why, roce_operation operation, std::uint32_t psn)
+{
+    refuse(why);
+    refused_.operation = operation;
+    refused.add(1);
+    answers_.clear();
+    if (reliable())
+        give_up(nak_, psn);
+    else
+        stop();
 }
 
 void responder::stop()

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "core/counter.hpp"
 #include "roce/answer_queue.hpp"
@@ -48,6 +49,13 @@ class responder {
     void rest() noexcept { answers_.rest(); }
     /// Flushes the current receive entry, and accepts nothing more.
     void stop();
+    /// Refuses what was executed before: the request `psn`, and all behind it. Unsent answers are dropped.
+    void fail(refusal why, roce_operation operation, std::uint32_t psn);
+    /// Whether receive() has left a packet alone since the last call, because there was no room for a copy (not_now).
+    /// The same packet may be passed again later; else it is as if it were lost.
+    bool take_postponed() noexcept { return std::exchange(postponed_, false); }
+    /// What is still to come of the WRITE in progress. @pre there is one
+    const remote_range& rest_of_write() const noexcept { return left_; }
     /// Changes the settings, except the first PSN, which is read by the constructor only.
     void set(const roce_connection& settings)
     {
@@ -82,6 +90,7 @@ class responder {
         done,
         not_ready,
         no_room,
+        postponed,      ///< as no_room: see has_postponed()
         left_over,      ///< UC: the packet belongs to a message that was lost or refused
         refused,        ///< see refused_
         receive_failed, ///< as refused; the receive entry has also completed with an error
@@ -90,6 +99,8 @@ class responder {
 
     verdict execute(const roce_packet& packet, const roce_shape& shape);
     verdict take_entry();
+    verdict postpone(bool begins);
+    void note_postponed() noexcept;
     verdict take_send(const roce_packet& packet, const roce_shape& shape);
     verdict refuse_invalidation(std::uint32_t key, refusal why);
     verdict end_send(const roce_headers& headers, const roce_shape& shape);
@@ -139,7 +150,7 @@ class responder {
     std::uint32_t announced_ = 0; ///< of a WRITE: length of the whole message
     answer_queue answers_;
     saved_results results_;
-    bool failed_ = false;
+    bool failed_ = false, postponed_ = false;
     refused_request refused_;
     std::uint8_t nak_ = 0; ///< NAK for refused_
 };

@@ -59,7 +59,7 @@ class send_entries {
     /// `refused` says why the entry cannot be executed; `blocks` is right even then.
     /// @return false: no entry is committed at `index`
     virtual bool read(std::uint32_t index, message& out) = 0;
-    /// Finds the local bytes [offset, offset + bytes) of a message.
+    /// Finds the local bytes [offset, offset + bytes) of a message. @pre `found` is empty
     /// @return none, what is wrong with their memory, or changed: the entry no longer names so many bytes
     virtual refusal gather(const message& of, std::uint32_t offset, std::uint32_t bytes, pieces& found) = 0;
     /// Writes a part of an answer, `offset` bytes after its start, to the local memory of a message. The answer of an

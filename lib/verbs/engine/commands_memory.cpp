@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 #include "commands.hpp"
+#include "gpus.hpp"
 #include "refusals.hpp"
 
 namespace weftio::verbs {
@@ -20,7 +23,7 @@ constexpr std::uint64_t page_offset(std::uint64_t address) noexcept
     return address & 4095;
 }
 
-/// Adopts the program's memory. @return options to register it with  @throws failure, error
+/// Adopts the program's memory, or that of a GPU which the program has allocated. @return options to register it with  @throws failure, error
 region_options take_bytes(context& in, region& made)
 {
     const std::uint32_t known = rights_mask | zero_based | huge_pages | optional_flags;
@@ -38,13 +41,21 @@ region_options take_bytes(context& in, region& made)
         made.bytes = in.of.memory.adopt(reinterpret_cast<void*>(made.start), 1);
         return {.rights = access::none, .domain = made.in->number, .iova = never_named};
     }
-    made.bytes = in.of.memory.adopt(reinterpret_cast<void*>(made.start), made.length);
+    auto* const first = reinterpret_cast<void*>(made.start);
+    if (std::optional<memory> of_gpu = adopt_gpu_memory(first, made.length); of_gpu)
+        made.bytes = std::move(*of_gpu);
+    else
+        made.bytes = in.of.memory.adopt(first, made.length);
     return {.rights = static_cast<access>(made.access & rights_mask), .domain = made.in->number, .iova = made.iova};
 }
 
+/// Memory of a GPU has no pages whose mapping could be watched: the driver refuses copies once it is freed.
 void watch(const context& in, region& made)
 {
-    made.watched.emplace(made.registered->lkey(), made.start, made.length, &in);
+    if (made.bytes.cpu_address() == nullptr)
+        made.watched.emplace();
+    else
+        made.watched.emplace(made.registered->lkey(), made.start, made.length, &in);
 }
 
 } // namespace

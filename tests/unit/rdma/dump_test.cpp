@@ -222,7 +222,7 @@ TEST(Reasons, HaveTheirNames)
     EXPECT_STREQ(to_string(refusal::none), "none");
     EXPECT_STREQ(to_string(refusal::unknown_key), "unknown_key");
     EXPECT_STREQ(to_string(refusal::not_invalidated), "not_invalidated");
-    EXPECT_STREQ(to_string(static_cast<refusal>(core::all_refusals - 1)), "wrong_queue_key");
+    EXPECT_STREQ(to_string(static_cast<refusal>(core::all_refusals - 1)), "staged_atomic");
     EXPECT_STREQ(to_string(static_cast<refusal>(255)), "unknown");
 }
 

@@ -6,6 +6,7 @@
 
 #include "posted_ends.hpp"
 #include "unit/txq/log_lines.hpp"
+#include "weftio/error.hpp"
 #include "window_entry.hpp"
 
 namespace weftio::test {

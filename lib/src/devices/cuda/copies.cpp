@@ -30,7 +30,7 @@ copies::copies(std::shared_ptr<cuda_device> owner) : owner_(std::move(owner)), c
 copies::~copies()
 {
     const current_context now(cuda_, owner_->primary(), std::nothrow);
-    if (works(now))
+    if (now.status() == success && !failed()) // else the GPU has failed, or the driver has ended with the process
         cuda_.cuStreamSynchronize(stream_);
     cuda_.cuStreamDestroy_v2(stream_);
     owner_->release(completed_, memory_kind::cpu_device);
@@ -54,6 +54,19 @@ void copies::copy(void* to, const void* from, const rows& rows) noexcept
     wanted.bytes = rows.bytes;
     wanted.rows = rows.count;
     note_status(cuda_.cuMemcpy2DAsync_v2(&wanted, stream_));
+}
+
+/// The direction is said, so that the driver does not take the address of freed memory for one of the host.
+bool copies::try_copy(void* to, const void* from, std::size_t bytes, direction which) noexcept
+{
+    const current_context now(cuda_, owner_->primary(), std::nothrow);
+    if (!works(now))
+        return false;
+    const result status = which == direction::to_device ? cuda_.cuMemcpyHtoDAsync_v2(address(to), from, bytes, stream_)
+                                                        : cuda_.cuMemcpyDtoHAsync_v2(to, address(from), bytes, stream_);
+    if (status != invalid_value)
+        note_status(status);
+    return status == success;
 }
 
 /// Whole words lie at addresses that are multiples of four; up to three bytes in front of them and behind them are

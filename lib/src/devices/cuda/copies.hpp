@@ -19,6 +19,7 @@ class copies final : public copy_queue {
     ~copies() override;
 
     void copy(void* to, const void* from, const rows& rows) noexcept override;
+    bool try_copy(void* to, const void* from, std::size_t bytes, direction which) noexcept override;
     void fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept override;
     void mark(std::uint32_t number) noexcept override;
     std::uint32_t completed() const noexcept override;

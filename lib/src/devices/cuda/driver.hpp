@@ -17,7 +17,8 @@ using module = struct module_opaque*;
 using function = struct function_opaque*;
 using stream = struct stream_opaque*;
 
-inline constexpr result success = 0, invalid_context = 201, not_ready = 600, peer_access_enabled_before = 704;
+inline constexpr result success = 0, invalid_value = 1, invalid_context = 201, not_ready = 600,
+                        peer_access_enabled_before = 704;
 inline constexpr unsigned stream_non_blocking = 1, host_alloc_portable = 1, host_alloc_device_map = 2;
 
 enum device_attribute : int {

@@ -225,6 +225,16 @@ frame_memory_list soft_port::take_up(std::shared_ptr<const devices::memory_block
     return list;
 }
 
+/// Slow.
+std::unique_ptr<staged_stream> soft_port::make_staged(const std::shared_ptr<devices::device_backend>& device)
+{
+    auto block = std::make_shared<devices::memory_block>(device);
+    block->bytes = 2 * staged_stream::ring_bytes;
+    block->kind = memory_kind::cpu_device;
+    block->at = device->allocate(block->bytes, 64, block->kind);
+    return std::make_unique<staged_stream>(device->make_copy_queue(device), std::move(block));
+}
+
 void soft_port::pull_from(const std::shared_ptr<devices::device_backend>& device)
 {
     const std::scoped_lock one_at_a_time(pulling_);
@@ -239,9 +249,11 @@ void soft_port::pull_from(const std::shared_ptr<devices::device_backend>& device
         block->kind = memory_kind::cpu_device;
         block->at = device->allocate(block->bytes, 64, block->kind);
         frame_memory_list memory = take_up(std::move(block));
+        auto staged = make_staged(device);
         engines_.between_all_turns([&] {
             sender(each).pulls().add(device,
                                      std::make_unique<pull_stream>(std::move(copies), std::move(memory), send_pool_));
+            rdma(each).add_staged(device, std::move(staged));
         });
     }
 }
@@ -251,21 +263,26 @@ void soft_port::let_go_of_device(const devices::memory_block& block) noexcept
     bool done = true;
     for (unsigned each = 0; each != engines_.count(); ++each) {
         pull_stream* stream = nullptr;
+        staged_stream* staged = nullptr;
         std::uint64_t last = 0;
+        std::uint32_t last_staged = 0;
         engine(each).between_turns([&] {
             stream = sender(each).pulls().find(block.owner.get());
+            staged = rdma(each).staged().find(block.owner.get());
             last = stream->ended();
+            last_staged = staged->ended();
         });
         auto ask = [&] {
-            return engine(each).between_turns([&] { return stream->completed(last) || stream->failed(); });
+            return engine(each).between_turns(
+                [&] { return (stream->completed(last) || stream->failed()) && staged->is_over(last_staged); });
         };
         done = engines_.keep_trying(ask, std::chrono::seconds(1)) && done;
     }
     if (!done)
         core::log_or_lose(log_level::error, [&] {
             return fmt::format(
-                "weftio: port {}: memory of {} bytes at {} of {} is released, but its copy engine did not copy all "
-                "frames in it to the host within 1 s; close send queues before their memory",
+                "weftio: port {}: memory of {} bytes at {} of {} is released, but its copy engine did not end all "
+                "copies of frames and of RDMA within 1 s; close queues before their memory",
                 spec_, block.bytes, block.at.device, block.owner->name());
         });
 }
@@ -277,8 +294,11 @@ try {
     for (unsigned each = 0; each != engines_.count(); ++each)
         engine(each).between_turns([&] {
             const pull_stream& stream = *sender(each).pulls().find(block.owner.get());
+            const staged_stream& staged = *rdma(each).staged().find(block.owner.get());
             block.unfinished->add(
-                [self = shared_from_this(), &stream, last = stream.ended()] { return stream.is_over(last); });
+                [self = shared_from_this(), &stream, last = stream.ended(), &staged, last_staged = staged.ended()] {
+                    return stream.is_over(last) && staged.is_over(last_staged);
+                });
         });
 } catch (const std::bad_alloc&) {
     let_go_of_device(block);

@@ -102,6 +102,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     void require_sending() const;
     void require_rdma(std::string_view who) const;
     void pull_from(const std::shared_ptr<devices::device_backend>& device);
+    static std::unique_ptr<staged_stream> make_staged(const std::shared_ptr<devices::device_backend>& device);
     void let_go_of_host(frame_memory_list memory) noexcept;
     void let_go_of_device(const devices::memory_block& block) noexcept;
     bool unused(const devices::memory_block& block) noexcept;

@@ -17,8 +17,9 @@ any_pair::any_pair(const pair_rings& rings, rdma_service service, const keys::ni
     : service_(service), as_{keys::window_user::next_number(rings.send.entries.queue, rings.windows.type_2a),
                              rings.send.domain},
       held_(as_.is_2a() ? std::make_unique<keys::held_windows>(keys.table(), as_.number) : nullptr),
-      sends_(rings.send, service, keys, {as_, held_.get(), rings.windows.strict}, commons.rounds),
-      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), commons_(commons)
+      staged_(commons.staged, commons.sender),
+      sends_(rings.send, service, keys, {as_, held_.get(), rings.windows.strict}, commons.rounds, staged_),
+      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain, &staged_), commons_(commons)
 {}
 
 /// RESET: the rings keep their addresses, but nothing reads them.
@@ -39,6 +40,7 @@ void any_pair::stop_silently()
 
 void any_pair::restart_rings(const pair_rings& rings) noexcept
 {
+    staged_.restart();
     sends_.begin_again_at_zero(rings.send);
     receives_.restart(rings.receive);
     state_ = rdma_state::init;
@@ -48,6 +50,16 @@ void any_pair::restart_rings(const pair_rings& rings) noexcept
 bool any_pair::has_overrun() const noexcept
 {
     return sends_.completes_each() && state_ != rdma_state::reset && (sends_.overran() || receives_.overran());
+}
+
+/// Ends what has waited for copies. What the turn sends waits for those that are under way; what it sends behind a
+/// failed copy, which is a NAK, does not.
+void any_pair::begin_staged_turn()
+{
+    sends_.settle();
+    receives_.settle();
+    if (staged_.pending() && !staged_.failed())
+        staged_.hold_packets();
 }
 
 /// Completes the failed entry first, because it is the reason for the flushed ones.

@@ -14,6 +14,7 @@
 #include "nic/soft/rdma/refusal_counts.hpp"
 #include "nic/soft/rdma/responder_failures.hpp"
 #include "nic/soft/rdma/roce_directory.hpp"
+#include "nic/soft/rdma/staged_pair.hpp"
 #include "nic/soft/work/turn_taker.hpp"
 #include "weftio/rdma_dump.hpp"
 
@@ -64,6 +65,13 @@ class any_pair : public turn_taker, public roce_receiver {
     void rest(const pair_rings& rings);
     bool has_overrun() const noexcept;
     void flush_both();
+    void begin_staged_turn();
+    /// Whether something waits for copies, or for a turn that ends the queue pair because of one.
+    bool waits_for_copies() const noexcept
+    {
+        return staged_.used() &&
+               (staged_.pending() || receives_.waits_for_copies() || (staged_.failed() && !sends_.failed()));
+    }
     void restart_rings(const pair_rings& rings) noexcept;
     void report_failed_receive(const roce::refused_request& by) noexcept;
     void count_rings(rdma_counters& into) const noexcept;
@@ -72,6 +80,7 @@ class any_pair : public turn_taker, public roce_receiver {
     const rdma_service service_;
     const keys::window_user as_;                     ///< whose windows of type 2 its peer may access
     const std::unique_ptr<keys::held_windows> held_; ///< nullptr: its windows are of type 2B
+    staged_pair staged_;
     rdma_sends sends_;
     rdma_receives receives_;
     responder_failures failures_;

@@ -30,6 +30,7 @@ datagram_pair::datagram_pair(const pair_rings& rings, const keys::nic_keys& keys
                              roce_directory& directory)
     : any_pair(rings, rdma_service::datagram, keys, commons), directory_(directory), source_(number())
 {
+    staged_.follow(nullptr, &route_.front());
     rest(rings);
 }
 
@@ -154,11 +155,28 @@ unsigned datagram_pair::turn(std::uint32_t most)
     turns.add(1);
     if (has_overrun())
         sends_.overrun();
+    if (staged_.used()) [[unlikely]] {
+        begin_staged_turn();
+        end_failed_copy();
+    }
     end_when_broken();
     unsigned moved = send_all({std::min(most, packets_of_a_turn), commons_.shares.bytes_for(number())});
     moved += sends_.publish();
     commons_.shares.count(moved != 0, false);
     return moved;
+}
+
+/// A copy of a datagram that was to be sent was not made. A receive that failed with its copy has said so.
+void datagram_pair::end_failed_copy()
+{
+    if (!staged_.failed() || staged_.failure().by_peer || state_ != rdma_state::ready_to_send)
+        return;
+    if (begun_)
+        end(staged_.failure().why);
+    sends_.break_off();
+    state_ = rdma_state::send_queue_error;
+    newly_failed_ = true;
+    staged_.restart();
 }
 
 unsigned datagram_pair::send_all(roce::allowance most)

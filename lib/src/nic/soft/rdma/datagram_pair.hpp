@@ -29,7 +29,7 @@ class datagram_pair final : public any_pair {
     std::optional<claimed_address> claims() const noexcept override { return std::nullopt; }
 
     unsigned turn(std::uint32_t most) override;
-    bool idle() const noexcept override { return sends_.idle(); }
+    bool idle() const noexcept override { return sends_.idle() && !waits_for_copies(); }
     bool is_held() const noexcept override { return sends_.is_held(); }
     /// From now on its packets say that they are from the queue pair of management.
     void take_management() noexcept { source_ = roce_directory::number_of_management; }
@@ -55,6 +55,7 @@ class datagram_pair final : public any_pair {
     bool put(bool to_own);
     void end(refusal result);
     void end_when_broken();
+    void end_failed_copy();
 
     roce_directory& directory_;
     roce::roce_connection settings_; ///< Q_Key, partition and path MTU

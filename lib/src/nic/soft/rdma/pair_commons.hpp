@@ -8,6 +8,7 @@
 
 #include "nic/soft/engine/turn_rounds.hpp"
 #include "nic/soft/rdma/roce_sender.hpp"
+#include "nic/soft/rdma/staged_copies.hpp"
 #include "nic/soft/work/work_list.hpp"
 #include "roce/transport.hpp"
 #include "roce/workspace.hpp"
@@ -90,8 +91,11 @@ struct pair_commons {
     /// @param first  the lowest number of a queue pair
     pair_commons(const dpdk::port_queue& to_driver, std::uint32_t first, turn_rounds& of_port)
         : sender(to_driver), rounds(of_port), queues(first)
-    {}
+    {
+        sender.serve_staged(staged);
+    }
 
+    staged_copies staged;
     roce_sender sender;
     turn_rounds& rounds;
     turn_shares shares;

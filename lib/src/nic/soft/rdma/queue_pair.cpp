@@ -54,7 +54,7 @@ void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t q
 }
 
 queue_pair::queue_pair(const pair_rings& rings, rdma_service service, const keys::nic_keys& keys, pair_commons& commons)
-    : any_pair(rings, service, keys, commons), memory_(keys, as_, held_.get())
+    : any_pair(rings, service, keys, commons), memory_(keys, as_, held_.get(), &staged_.peers())
 {
     if (sends_.completes_each())
         rest(rings);
@@ -75,7 +75,10 @@ void queue_pair::modify(rdma_state to, const rdma_connection& how, const pair_ri
             if (state_ == rdma_state::reset)
                 restart(rings);
             break;
-        case rdma_state::ready_to_receive: connection_.emplace(how, *this); break;
+        case rdma_state::ready_to_receive:
+            connection_.emplace(how, *this);
+            staged_.follow(&connection_->responder, &connection_->front);
+            break;
         case rdma_state::ready_to_send: allow_sending(how); break;
         case rdma_state::send_queue_drained:
             connection_->requester->hold(true);
@@ -164,7 +167,7 @@ roce_verdict queue_pair::receive(const roce_arrival& arrival)
 }
 
 /// First completes entries that the peer had acknowledged before it sent this request: programs rely on that order.
-void queue_pair::take_request(const net::roce_packet& packet)
+[[gnu::always_inline]] inline void queue_pair::execute_request(const net::roce_packet& packet)
 {
     if (sends_.completes_each() && sends_.has_ended())
         sends_.publish();
@@ -173,6 +176,63 @@ void queue_pair::take_request(const net::roce_packet& packet)
     responder.receive(packet);
     if (const std::uint64_t refused = responder.refused.value() - before; refused != 0)
         refused_by_.add(responder.last_refused().reason, refused);
+}
+
+void queue_pair::take_request(const net::roce_packet& packet)
+{
+    if (staged_.used()) [[unlikely]]
+        take_request_behind_copies(packet);
+    else
+        execute_request(packet);
+}
+
+[[gnu::cold]] void queue_pair::take_request_behind_copies(const net::roce_packet& packet)
+{
+    if (has_postponed() || (staged_.pending() && must_wait(packet)))
+        return postpone(packet);
+    connection_->responder.take_postponed();
+    execute_request(packet);
+    if (connection_->responder.take_postponed())
+        postpone(packet);
+}
+
+/// Whether a request would be seen in memory of the host before bytes of earlier ones, for which copies are under way:
+/// a WRITE or an atomic may be a flag for those bytes.
+bool queue_pair::must_wait(const net::roce_packet& request) const noexcept
+{
+    const net::roce_headers& headers = request.headers;
+    const net::roce_shape& shape = net::shape_of(headers.bth.opcode);
+    if (shape.operation == net::roce_operation::write) {
+        const roce::remote_range begun{headers.remote_key, headers.address, headers.dma_bytes};
+        return !memory_.is_staged(shape.begins() ? begun : connection_->responder.rest_of_write(),
+                                  access::remote_write);
+    }
+    return shape.operation == net::roce_operation::compare_swap || shape.operation == net::roce_operation::fetch_add;
+}
+
+void queue_pair::postpone(const net::roce_packet& request)
+{
+    if (!postponed_)
+        postponed_ = std::make_unique<postponed_requests>();
+    if (postponed_->keep(request))
+        return;
+    connection_->responder.received.add(1);
+    connection_->responder.ignored.add(1);
+}
+
+/// Executes what was postponed, up to the first request that still has to wait.
+void queue_pair::take_postponed()
+{
+    while (has_postponed() && connection_) {
+        const net::roce_packet& oldest = postponed_->oldest();
+        if (staged_.pending() && must_wait(oldest))
+            return;
+        connection_->responder.take_postponed();
+        execute_request(oldest);
+        if (connection_->responder.take_postponed())
+            return;
+        postponed_->drop_oldest();
+    }
 }
 
 /// RDMA step 2: sends answers first, because the peer waits for them.
@@ -185,6 +245,8 @@ unsigned queue_pair::turn(std::uint32_t most)
     turns.add(1);
     if (has_overrun())
         sends_.overrun();
+    if (staged_.used()) [[unlikely]]
+        take_up_copies();
     unsigned moved = 0;
     if (connection_) {
         path_sink sink(commons_.sender, connection_->path, connection_->front, peer_at_own_port_);
@@ -202,6 +264,34 @@ unsigned queue_pair::turn(std::uint32_t most)
     else
         waited_ = connection_->requester->waits_after_rnr_nak() ? turns_waiting : waited_ + 1;
     return moved;
+}
+
+/// What was to be done behind copies is done, as far as they are made.
+[[gnu::cold]] void queue_pair::take_up_copies()
+{
+    begin_staged_turn();
+    end_failed_copy();
+    take_postponed();
+}
+
+/// A copy was not made: the side that has asked for it ends.
+void queue_pair::end_failed_copy()
+{
+    if (!staged_.failed() || !connection_)
+        return;
+    const failed_copy& failed = staged_.failure();
+    std::optional<roce::requester>& requester = connection_->requester;
+    roce::responder& responder = connection_->responder;
+    const auto operation = failed.reads ? roce::roce_operation::read_request : roce::roce_operation::write;
+    if (failed.by_peer) {
+        if (!responder.failed())
+            responder.fail(failed.why, operation, failed.psn);
+    } else if (requester) { // or nobody knows who has asked
+        if (!requester->failed())
+            requester->fail(failed.why);
+    } else if (!responder.failed()) {
+        responder.stop();
+    }
 }
 
 /// Whether the turn has left nothing to send, and little is in flight: the sooner the next turn comes, the sooner the
@@ -265,7 +355,7 @@ bool queue_pair::waits_for_peer() const noexcept
 {
     return connection_ && connection_->requester && !connection_->requester->idle() && !failed() &&
            connection_->responder.idle() && !commons_.sender.is_full() && !sends_.is_held() &&
-           !sends_.waits_for_engines();
+           !sends_.waits_for_engines() && !waits_for_copies();
 }
 
 std::uint64_t queue_pair::deadline_ns() const noexcept
@@ -318,7 +408,7 @@ void queue_pair::report_responder_failure() noexcept
 
 bool queue_pair::idle() const noexcept
 {
-    if (connection_ && !connection_->responder.idle())
+    if ((connection_ && !connection_->responder.idle()) || waits_for_copies())
         return false;
     return sends_.idle() || (!deferred_ && only_waits() && connection_->requester->deadline_ns() == 0); // no timeout
 }
@@ -353,6 +443,8 @@ void queue_pair::stop()
 void queue_pair::restart(const pair_rings& rings)
 {
     before_ = counters();
+    staged_.follow(nullptr, nullptr);
+    postponed_.reset();
     connection_.reset();
     partner_ = nullptr;
     recall();

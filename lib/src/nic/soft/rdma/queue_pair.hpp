@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
 #include "nic/soft/rdma/any_pair.hpp"
+#include "nic/soft/rdma/postponed_requests.hpp"
 #include "roce/key_memory.hpp"
 #include "roce/requester.hpp"
 #include "roce/responder.hpp"
@@ -85,11 +87,23 @@ class queue_pair final : public any_pair {
     void defer() noexcept;
     void recall() noexcept;
     void end_when_broken();
+    void end_failed_copy();
     bool waits_for_peer() const noexcept;
     bool is_in_a_hurry() const noexcept;
     unsigned exchange(roce::packet_sink& sink, roce::allowance most);
     unsigned request(roce::packet_sink& sink, roce::allowance most);
     void take_request(const net::roce_packet& packet);
+    void take_request_behind_copies(const net::roce_packet& packet);
+    void take_up_copies();
+    void execute_request(const net::roce_packet& packet);
+    bool must_wait(const net::roce_packet& request) const noexcept;
+    void postpone(const net::roce_packet& request);
+    void take_postponed();
+    bool has_postponed() const noexcept { return postponed_ && !postponed_->empty(); }
+    bool waits_for_copies() const noexcept
+    {
+        return staged_.used() && (any_pair::waits_for_copies() || has_postponed());
+    }
     void report_responder_failure() noexcept;
     void dump_connection(rdma_dump& into) const;
     void dump_requests(rdma_dump& into);
@@ -100,8 +114,9 @@ class queue_pair final : public any_pair {
     unsigned requested_ = 0;   ///< request packets sent in the last turn
     bool deferred_ = false;    ///< it copies within the port: see turn_shares
     bool peer_at_own_port_ = false;
-    queue_pair* partner_ = nullptr; ///< see set_way_to_peer()
-    rdma_counters before_;          ///< sums of the connections that have ended
+    queue_pair* partner_ = nullptr;                 ///< see set_way_to_peer()
+    std::unique_ptr<postponed_requests> postponed_; ///< nullptr: none ever was
+    rdma_counters before_;                          ///< sums of the connections that have ended
 };
 
 } // namespace weftio::nic::soft

@@ -61,7 +61,7 @@ refusal read_data(const ring_segments& entry, const keys::queue_keys& keys, roce
             return refusal::wrong_segment;
         std::byte* at = nullptr;
         if (const refusal reason = piece.inlined ? refusal::none : find(piece, keys, needed, at);
-            reason != refusal::none)
+            reason != refusal::none && reason != refusal::out_of_reach) // copies may reach it: see gather()
             return reason;
         bytes += piece.bytes;
         if (bytes > most_bytes)
@@ -146,6 +146,14 @@ refusal receive_segments::next(local_piece& out) noexcept
 refusal find(const local_piece& piece, const keys::queue_keys& keys, access needed, std::byte*& at) noexcept
 {
     return keys.resolve_for_cpu(piece.key, piece.address, piece.bytes, needed, at);
+}
+
+refusal find_staged(const local_piece& piece, const keys::queue_keys& keys, const staged_pair* staged, access needed,
+                    keys::located& found) noexcept
+{
+    const refusal why = keys.resolve(piece.key, piece.address, piece.bytes, needed, found);
+    const bool reached = staged != nullptr && staged->reaches(found);
+    return why != refusal::none || reached ? why : refusal::out_of_reach;
 }
 
 namespace {

@@ -8,6 +8,7 @@
 
 #include "core/guarded.hpp"
 #include "keys/queue_keys.hpp"
+#include "nic/soft/rdma/staged_pair.hpp"
 #include "nic/soft/work/entry.hpp"
 #include "roce/send_entries.hpp"
 
@@ -71,6 +72,10 @@ class receive_segments {
 /// Finds the memory of a piece that is not inline, and checks key, domain, rights and range.
 refusal find(const local_piece& piece, const keys::queue_keys& keys, access needed, std::byte*& at) noexcept;
 
+/// The same for memory that the CPU cannot access. @return out_of_reach: copies do not reach it either
+refusal find_staged(const local_piece& piece, const keys::queue_keys& keys, const staged_pair* staged, access needed,
+                    keys::located& found) noexcept;
+
 /// Calls `what` for each piece in the window until one is refused.
 /// @return the reason; too_short: the window is not filled; or none
 template <class Segments, class Do>
@@ -88,12 +93,45 @@ refusal for_each_piece(Segments data, byte_window window, refusal too_short, Do&
     return window.empty() ? refusal::none : too_short;
 }
 
+/// As scatter(), where a piece lies in memory that the CPU cannot access. The copies of some pieces may have begun when
+/// there is no room for those of others: a repeat writes them again.
+template <class Segments>
+[[gnu::cold]] refusal scatter_staged(Segments to, const keys::queue_keys& keys, staged_pair* staged,
+                                     std::uint32_t offset, std::span<const std::uint8_t> bytes, refusal too_short)
+{
+    std::array<keys::located, entry::most_segments + 1> targets;
+    std::array<std::size_t, entry::most_segments + 1> sizes;
+    std::size_t count = 0;
+    const refusal why = for_each_piece(to, {offset, bytes.size()}, too_short, [&](const local_piece& piece) {
+        std::byte* at = nullptr;
+        sizes[count] = piece.bytes;
+        keys::located& found = targets[count++];
+        const refusal reason = piece.inlined ? refusal::wrong_segment : find(piece, keys, access::local_write, at);
+        found.cpu = at;
+        return reason == refusal::out_of_reach ? find_staged(piece, keys, staged, access::local_write, found) : reason;
+    });
+    if (why != refusal::none)
+        return why;
+    for (std::size_t each = 0; each != count; ++each) {
+        const std::span<const std::uint8_t> part = bytes.first(sizes[each]);
+        bytes = bytes.subspan(sizes[each]);
+        if (targets[each].cpu == nullptr) {
+            if (const refusal begun = staged->write(targets[each], part); begun != refusal::none)
+                return begun;
+        } else if (!core::guarded_copy(targets[each].cpu, part.data(), part.size())) {
+            return refusal::memory_gone;
+        }
+    }
+    return refusal::none;
+}
+
 /// Writes `bytes` to the memory that the segments name, `offset` bytes after its start. Checks all pieces before it
 /// writes a byte; memory may still go away at any time.
-/// @return none, what is wrong with the memory, or `too_short`: the segments name less
+/// @param staged  copies to memory that the CPU cannot access; nullptr: nobody does
+/// @return none, what is wrong with the memory, roce::not_now, or `too_short`: the segments name less
 template <class Segments>
-refusal scatter(Segments to, const keys::queue_keys& keys, std::uint32_t offset, std::span<const std::uint8_t> bytes,
-                refusal too_short)
+refusal scatter(Segments to, const keys::queue_keys& keys, staged_pair* staged, std::uint32_t offset,
+                std::span<const std::uint8_t> bytes, refusal too_short)
 {
     std::array<std::span<std::byte>, entry::most_segments + 1> targets;
     std::size_t count = 0;
@@ -104,7 +142,7 @@ refusal scatter(Segments to, const keys::queue_keys& keys, std::uint32_t offset,
         return found;
     });
     if (why != refusal::none)
-        return why;
+        return why == refusal::out_of_reach ? scatter_staged(to, keys, staged, offset, bytes, too_short) : why;
     const std::uint8_t* from = bytes.data();
     for (std::size_t each = 0; each != count; from += targets[each++].size())
         if (!core::guarded_copy(targets[each].data(), from, targets[each].size()))

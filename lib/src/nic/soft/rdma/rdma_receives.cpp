@@ -46,7 +46,7 @@ bool rdma_receives::may_complete() noexcept
 
 refusal rdma_receives::deliver(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
-    return scatter(receive_segments(current_.segments), keys_, offset, bytes, refusal::receive_too_short);
+    return scatter(receive_segments(current_.segments), keys_, staged_, offset, bytes, refusal::receive_too_short);
 }
 
 void rdma_receives::return_current() noexcept
@@ -65,6 +65,42 @@ void rdma_receives::give_back()
 }
 
 void rdma_receives::complete(const roce::receive_completion& completion)
+{
+    if (staged_ == nullptr || (staged_->settled() && waiting_.empty())) [[likely]]
+        return complete_now(completion);
+    waiting_.push_back({completion, current_, std::exchange(has_reservation_, false), staged_->ticket()});
+}
+
+void rdma_receives::settle()
+{
+    const receive_entry current = current_;
+    const bool has_reservation = has_reservation_;
+    auto each = waiting_.begin();
+    for (; each != waiting_.end() && staged_->is_over(each->ticket); ++each) {
+        const refusal why = staged_->failure_of(each->ticket);
+        if (why != refusal::none && each->completion.result == refusal::none)
+            each->completion = {.result = failure_ == refusal::none ? why : refusal::flushed};
+        current_ = each->entry;
+        has_reservation_ = each->has_reservation;
+        complete_now(each->completion);
+    }
+    waiting_.erase(waiting_.begin(), each);
+    current_ = current;
+    has_reservation_ = has_reservation;
+}
+
+/// Nobody learns of these messages.
+void rdma_receives::drop_waiting() noexcept
+{
+    for (; !waiting_.empty(); waiting_.pop_back()) {
+        if (shared_)
+            shared_->give_back(waiting_.back().entry);
+        if (waiting_.back().has_reservation)
+            target()->release();
+    }
+}
+
+void rdma_receives::complete_now(const roce::receive_completion& completion)
 {
     if (shared_ && silent_)
         return give_back(); // nobody would learn of it: another queue pair takes it
@@ -124,6 +160,7 @@ std::uint32_t rdma_receives::flush()
 
 void rdma_receives::restart(const rdma_rx_ring& ring) noexcept
 {
+    drop_waiting();
     posted_.restart(ring);
     failure_ = refusal::none;
     failed_entry_.reset();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/counter.hpp"
 #include "keys/queue_keys.hpp"
@@ -18,16 +19,24 @@ namespace weftio::nic::soft {
 /// are checked at every use. One engine drives it; any thread may read the counters.
 class rdma_receives final : public roce::receive_entries {
  public:
-    /// @param keys  of the NIC; must outlive this
-    rdma_receives(const rdma_rx_ring& ring, std::uint32_t queue, const keys::nic_keys& keys, protection_domain domain)
-        : posted_(ring), shared_(ring.shared), queue_(queue), keys_(keys, shared_ ? shared_->ring().domain : domain)
+    /// @param keys    of the NIC; must outlive this, as must `staged`
+    /// @param staged  of the queue pair; nullptr: memory that the CPU cannot access is refused
+    rdma_receives(const rdma_rx_ring& ring, std::uint32_t queue, const keys::nic_keys& keys, protection_domain domain,
+                  staged_pair* staged = nullptr)
+        : posted_(ring), shared_(ring.shared), queue_(queue), keys_(keys, shared_ ? shared_->ring().domain : domain),
+          staged_(staged)
     {}
 
     roce::taken take() override;
     refusal deliver(std::uint32_t offset, std::span<const std::uint8_t> bytes) override;
+    /// If copies are under way, the completion comes with them: see settle().
     void complete(const roce::receive_completion& completion) override;
     void give_back() override;
 
+    /// Completes the entries whose copies are made. Those whose copies have failed complete with the reason.
+    void settle();
+    /// Whether entries wait for copies.
+    bool waits_for_copies() const noexcept { return !waiting_.empty(); }
     /// Completes all posted entries as flushed, but not shared ones. Returns how many. @pre no entry is current
     std::uint32_t flush();
     /// Starts again with another ring, at entry 0.
@@ -49,6 +58,16 @@ class rdma_receives final : public roce::receive_entries {
     core::counter received, filled, failed, flushed;
 
  private:
+    /// A completion that waits for copies.
+    struct waiting_completion {
+        roce::receive_completion completion;
+        receive_entry entry;
+        bool has_reservation;
+        std::uint64_t ticket;
+    };
+
+    void complete_now(const roce::receive_completion& completion);
+    void drop_waiting() noexcept;
     void publish(const roce::receive_completion& completion, std::uint64_t now_ns);
     bool may_complete() noexcept;
     void return_current() noexcept;
@@ -60,6 +79,8 @@ class rdma_receives final : public roce::receive_entries {
     receive_entry current_{};
     const std::uint32_t queue_;
     const keys::queue_keys keys_;
+    staged_pair* const staged_;
+    std::vector<waiting_completion> waiting_; ///< the oldest first
     refusal failure_ = refusal::none;
     std::optional<std::uint32_t> failed_entry_;
     bool has_reservation_ = false; ///< a completion queue entry is reserved for the current entry

@@ -52,7 +52,7 @@ data_segments rdma_sends::data_of(const roce::message& of) const noexcept
 
 refusal rdma_sends::gather(const roce::message& of, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found)
 {
-    return for_each_piece(data_of(of), {offset, bytes}, refusal::changed, [&](const local_piece& piece) {
+    const refusal why = for_each_piece(data_of(of), {offset, bytes}, refusal::changed, [&](const local_piece& piece) {
         std::byte* at = nullptr;
         if (!piece.inlined)
             if (const refusal why = find(piece, keys_, access::none, at); why != refusal::none)
@@ -60,11 +60,34 @@ refusal rdma_sends::gather(const roce::message& of, std::uint32_t offset, std::u
         found.add({piece.inlined ? piece.inlined : reinterpret_cast<const std::uint8_t*>(at), piece.bytes});
         return refusal::none;
     });
+    if (why != refusal::out_of_reach) [[likely]]
+        return why;
+    return gather_staged(of, {offset, bytes}, found);
+}
+
+/// For bytes of which the CPU cannot access some.
+[[gnu::cold]] refusal rdma_sends::gather_staged(const roce::message& of, const byte_window& window, roce::pieces& found)
+{
+    found.count = 0;
+    return for_each_piece(data_of(of), window, refusal::changed, [&](const local_piece& piece) {
+        std::byte* at = nullptr;
+        keys::located there;
+        roce::piece bytes{piece.inlined, piece.bytes};
+        refusal why = piece.inlined ? refusal::none : find(piece, keys_, access::none, at);
+        if (at != nullptr)
+            bytes = {reinterpret_cast<const std::uint8_t*>(at), piece.bytes};
+        if (why == refusal::out_of_reach)
+            why = find_staged(piece, keys_, &staged_, access::none, there);
+        if (why == refusal::none && there.device != nullptr)
+            why = staged_.read(there, piece.bytes, bytes);
+        found.add(bytes);
+        return why;
+    });
 }
 
 refusal rdma_sends::scatter(const roce::message& of, std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
-    return soft::scatter(data_of(of), keys_, offset, bytes, refusal::changed);
+    return soft::scatter(data_of(of), keys_, &staged_, offset, bytes, refusal::changed);
 }
 
 /// Of type 2.
@@ -129,12 +152,15 @@ named_bytes rdma_sends::refused_memory(const roce::message& failed, refusal reas
 void rdma_sends::end(const roce::message& done, refusal result)
 {
     executed_entry& entry = executed(done.entry);
-    mark_done(done.entry);
     if (result == refusal::none) {
         entry.bytes = done.bytes;
+        if (staged_.used() && wait_for_copies(done.entry)) [[unlikely]]
+            return;
+        mark_done(done.entry);
         skipped.add(!entry.counts);
         return;
     }
+    mark_done(done.entry);
     entry.reason = result;
     entry.quiet = !windows_.strict && done.opcode == WEFTIO_OPCODE_UMR; // as a ConnectX
     if (result == refusal::flushed)
@@ -145,6 +171,42 @@ void rdma_sends::end(const roce::message& done, refusal result)
                  .reason = result,
                  .time_ns = core::utc_now_ns(),
                  .memory = refused_memory(done, result)});
+}
+
+/// @return false: no copy is under way
+[[gnu::cold]] bool rdma_sends::wait_for_copies(std::uint32_t index)
+{
+    if (staged_.settled() && waiting_.empty())
+        return false;
+    waiting_.push_back({index, staged_.ticket()});
+    return true;
+}
+
+void rdma_sends::settle()
+{
+    auto each = waiting_.begin();
+    for (; each != waiting_.end() && staged_.is_over(each->ticket); ++each) {
+        mark_done(each->index);
+        if (const refusal why = staged_.failure_of(each->ticket); why != refusal::none)
+            fail_settled(*each, why);
+        else
+            skipped.add(!executed(each->index).counts);
+    }
+    waiting_.erase(waiting_.begin(), each);
+}
+
+/// The first one is the reason for the others.
+void rdma_sends::fail_settled(const waiting_entry& one, refusal why)
+{
+    executed_entry& entry = executed(one.index);
+    if (failed()) {
+        entry.reason = refusal::flushed;
+        return flushed.add(1);
+    }
+    entry.reason = why;
+    break_off();
+    failed_entries.add(1);
+    events_.put({.position = one.index, .reason = why, .time_ns = core::utc_now_ns()});
 }
 
 void rdma_sends::count_done(std::uint64_t entries, std::uint64_t bytes)
@@ -162,6 +224,7 @@ void rdma_sends::flush_unread()
 void rdma_sends::begin_again_at_zero(const tx_ring& ring) noexcept
 {
     begin_again(ring, 0);
+    waiting_.clear();
     std::ranges::fill(ended_, std::uint8_t{0});
 }
 

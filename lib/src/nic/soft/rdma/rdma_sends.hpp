@@ -34,11 +34,11 @@ class rdma_sends final : public work_ring, public roce::send_entries {
  public:
     /// @param service  with datagram, entries have a datagram segment
     /// @param keys     of the NIC; must outlive this
-    /// @param rounds   of the port; must outlive this
+    /// @param rounds   of the port; must outlive this, as must `staged`
     rdma_sends(const tx_ring& ring, rdma_service service, const keys::nic_keys& keys, const window_rules& windows,
-               turn_rounds& rounds)
+               turn_rounds& rounds, staged_pair& staged)
         : work_ring(ring), service_(service), nic_(keys), keys_(keys, ring.domain), windows_(windows), rounds_(rounds),
-          ended_(ring.entries.depth)
+          staged_(staged), ended_(ring.entries.depth)
     {}
 
     bool read(std::uint32_t index, roce::message& out) override;
@@ -48,7 +48,10 @@ class rdma_sends final : public work_ring, public roce::send_entries {
     bool in_force() override;
     /// Whether other engines may still use the old key of a window that an entry has changed.
     bool waits_for_engines() const noexcept { return round_ != 0; }
+    /// If copies are under way, the entry ends with them: see settle().
     void end(const roce::message& done, refusal result) override;
+    /// Ends the entries whose copies are made, and fails those whose copies have failed.
+    void settle();
 
     using work_ring::be_silent;
     using work_ring::completes_each;
@@ -81,6 +84,15 @@ class rdma_sends final : public work_ring, public roce::send_entries {
     void mark_done(std::uint32_t index) noexcept override { ended_[slot(index)] = 1; }
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
     std::uint32_t slot(std::uint32_t index) const noexcept { return index & (ring_.entries.depth - 1); }
+    /// An entry that has succeeded, but for copies.
+    struct waiting_entry {
+        std::uint32_t index;
+        std::uint64_t ticket;
+    };
+
+    refusal gather_staged(const roce::message& of, const byte_window& window, roce::pieces& found);
+    bool wait_for_copies(std::uint32_t index);
+    void fail_settled(const waiting_entry& one, refusal why);
     data_segments data_of(const roce::message& of) const noexcept;
     named_bytes refused_memory(const roce::message& failed, refusal reason) const noexcept;
     bool more_behind(std::uint32_t index) const noexcept;
@@ -91,8 +103,10 @@ class rdma_sends final : public work_ring, public roce::send_entries {
     const keys::queue_keys keys_;
     const window_rules windows_;
     turn_rounds& rounds_;
-    std::uint64_t round_ = 0;         ///< after which other engines use no old key of a window; 0: they use none
-    std::vector<std::uint8_t> ended_; ///< by slot: 1 once the requester has called end()
+    staged_pair& staged_;
+    std::vector<waiting_entry> waiting_; ///< the oldest first
+    std::uint64_t round_ = 0;            ///< after which other engines use no old key of a window; 0: they use none
+    std::vector<std::uint8_t> ended_;    ///< by slot: 1 once the requester has called end()
 };
 
 } // namespace weftio::nic::soft

@@ -33,6 +33,8 @@ unsigned rdma_unit::turn(const turn_budget& budget)
     commons_.queues.poll_for_work(budget.busy || moved != 0);
     commons_.queues.wake_those_due();
     moved += commons_.queues.turn(std::min(budget.entries, share_)).moved;
+    if (commons_.staged.any()) [[unlikely]]
+        moved += serve_staged();
     commons_.sender.flush();
     if (!folder_.empty())
         write_traces_of_failures();
@@ -42,6 +44,22 @@ unsigned rdma_unit::turn(const turn_budget& budget)
                               [&](std::uint32_t number) { commons_.queues.wake(number); });
     ours_before_ = moved + arrivals_.taken();
     return moved;
+}
+
+/// The copies of the turn begin, and packets whose copies are made leave. Copies under way are work: the next turn
+/// comes soon.
+unsigned rdma_unit::serve_staged()
+{
+    commons_.sender.pass_all();
+    commons_.staged.end_turn();
+    commons_.staged.take_up();
+    return commons_.sender.release_held() + commons_.staged.pending();
+}
+
+void rdma_unit::add_staged(std::shared_ptr<devices::device_backend> device, std::unique_ptr<staged_stream> stream)
+{
+    commons_.staged.add(std::move(device), std::move(stream));
+    set_ways_to_peers();
 }
 
 /// When there was no room for all packets, each queue pair may send less, so that those that have their turn first
@@ -169,8 +187,9 @@ void rdma_unit::set_ways_to_peers() noexcept
         if (queue == nullptr || !queue->connected())
             return;
         const bool ours = directory_.is_ours({.address = net::header_address_of(queue->peer()), .vlan = queue->vlan()});
-        auto* const partner =
-            ours && !by_packet_ && !trace_ ? dynamic_cast<queue_pair*>(find(queue->peer_number())) : nullptr;
+        auto* const partner = ours && !by_packet_ && !trace_ && !commons_.staged.any()
+                                  ? dynamic_cast<queue_pair*>(find(queue->peer_number()))
+                                  : nullptr;
         queue->set_way_to_peer(ours, partner != nullptr && partner->is_partner_of(*queue) ? partner : nullptr);
     });
 }

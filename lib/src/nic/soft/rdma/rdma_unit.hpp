@@ -63,6 +63,12 @@ class rdma_unit final : public unit {
     /// send.
     void ask(const net::roce_gid& from, const net::roce_gid& target);
 
+    /// The copies of queue pairs of this engine.
+    staged_copies& staged() noexcept { return commons_.staged; }
+    /// Has queue pairs of this engine reach memory of a device that the CPU cannot access. From then on, they also
+    /// exchange real packets with each other. @pre every engine of the port is between two turns
+    void add_staged(std::shared_ptr<devices::device_backend> device, std::unique_ptr<staged_stream> stream);
+
     roce_arrivals& arrivals() noexcept { return arrivals_; }
     const roce_arrivals& arrivals() const noexcept { return arrivals_; }
     const roce_sender& sent() const noexcept { return commons_.sender; }
@@ -78,6 +84,7 @@ class rdma_unit final : public unit {
     const packet_trace* trace() const noexcept { return trace_.get(); }
 
  private:
+    unsigned serve_staged();
     void share_packets() noexcept;
     void write_traces_of_failures();
     void set_ways_to_peers() noexcept;

@@ -104,6 +104,8 @@ roce_sender::~roce_sender()
     rte_pktmbuf_free_bulk(staged_.data(), count_);
     rte_pktmbuf_free_bulk(own_[0].data(), static_cast<unsigned>(own_[0].size()));
     rte_pktmbuf_free_bulk(spares_.data(), spare_);
+    for (const held_packet& each : held_)
+        rte_pktmbuf_free(each.mbuf);
 }
 
 /// Leaves a quarter of the pool to Ethernet queues. Prefetches the spare mbufs, which will be written soon.
@@ -130,8 +132,9 @@ bool roce_sender::put(net::roce_front& front, bool to_own, const roce::roce_head
                       std::span<const roce::piece> payload)
 {
     payload_gone_ = false;
-    if (port_lost_)
-        return true; // same as a loss on the wire
+    if (special_) [[unlikely]]
+        if (const auto taken = put_specially(front, to_own, headers, payload); taken)
+            return *taken;
     if (!to_own && count_ == burst)
         flush();
     if (!has_room(to_own))
@@ -140,8 +143,23 @@ bool roce_sender::put(net::roce_front& front, bool to_own, const roce::roce_head
     payload_gone_ = result == built::payload_gone;
     if (result != built::whole)
         return false;
-    stage(to_own);
+    stage(*spares_[--spare_], to_own);
     return true;
+}
+
+[[gnu::cold]] std::optional<bool> roce_sender::put_specially(net::roce_front& front, bool to_own,
+                                                             const roce::roce_headers& headers,
+                                                             std::span<const roce::piece> payload)
+{
+    if (port_lost_)
+        return true; // same as a loss on the wire
+    if (std::exchange(refuses_next_, false)) {
+        note_special();
+        return false;
+    }
+    if (holder_ && holder_front_ == &front)
+        return put_held(front, to_own, headers, payload);
+    return std::nullopt;
 }
 
 bool roce_sender::put(std::span<const std::uint8_t> frame)
@@ -156,14 +174,13 @@ bool roce_sender::put(std::span<const std::uint8_t> frame)
     std::copy(frame.begin(), frame.end(), rte_pktmbuf_mtod(mbuf, std::uint8_t*));
     mbuf->data_len = static_cast<std::uint16_t>(frame.size());
     mbuf->pkt_len = mbuf->data_len;
-    stage(false);
+    stage(*spares_[--spare_], false);
     return true;
 }
 
-/// Queues the spare mbuf that holds the packet. @pre has_room()
-void roce_sender::stage(bool to_own)
+/// Queues a packet. @pre there is room
+void roce_sender::stage(rte_mbuf& mbuf, bool to_own)
 {
-    rte_mbuf& mbuf = *spares_[--spare_];
     sent.add(1);
     sent_bytes.add(mbuf.pkt_len);
     if (trace_)
@@ -197,7 +214,7 @@ std::span<rte_mbuf* const> roce_sender::take_own() noexcept
 
 void roce_sender::lose_port() noexcept
 {
-    port_lost_ = true;
+    port_lost_ = special_ = true;
     rte_pktmbuf_free_bulk(staged_.data(), count_);
     rte_pktmbuf_free_bulk(spares_.data(), spare_);
     count_ = spare_ = 0;

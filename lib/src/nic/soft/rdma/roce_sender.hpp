@@ -3,6 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "dpdk/port_queue.hpp"
 #include "net/roce_front.hpp"
 #include "nic/soft/rdma/packet_trace.hpp"
+#include "nic/soft/rdma/staged_copies.hpp"
 #include "roce/transport.hpp"
 
 struct rte_mbuf;
@@ -47,6 +51,33 @@ class roce_sender {
         copied.add(1);
         copied_bytes.add(payload_bytes);
     }
+    /// Packets of put() with these headers wait for the copies of a queue pair so far, in order, until the next call or
+    /// pass_all(). Others pass them. @pre serve_staged()
+    void hold_for(const std::shared_ptr<copies_of_pair>& of, const net::roce_front* front) noexcept
+    {
+        holder_ = of;
+        holder_front_ = front;
+        note_special();
+    }
+    void pass_all() noexcept
+    {
+        holder_ = nullptr;
+        note_special();
+    }
+    /// There was no room for a copy of the payload: the next put() takes nothing.
+    void refuse_next() noexcept
+    {
+        refuses_next_ = true;
+        note_special();
+    }
+    /// Copies of the engine; must outlive this.
+    void serve_staged(staged_copies& copies) noexcept { copies_ = &copies; }
+    /// Queues the packets whose copies are made. @return how many
+    unsigned release_held();
+    /// Packets that wait for failed copies are never sent. Notes the first response to a READ among them.
+    void note_unsent(copies_of_pair& of) const noexcept;
+    /// Packets that wait for copies.
+    std::size_t held() const noexcept { return held_.size(); }
     /// Whether memory of the payload had gone at the last put() of a packet.
     bool payload_gone() const noexcept { return payload_gone_; }
     /// Queues a complete frame. @return false: no room now
@@ -75,7 +106,7 @@ class roce_sender {
     /// The port is gone: later packets are lost.
     void lose_port() noexcept;
 
-    static constexpr std::uint32_t burst = 64, most_own = 128;
+    static constexpr std::uint32_t burst = 64, most_own = 128, most_held = 512;
     /// Mbufs per access to the pool. The engine of the peer frees mbufs to the same pool: each access costs both
     /// engines a cache line.
     static constexpr std::uint32_t mbufs_at_once = 32;
@@ -85,8 +116,37 @@ class roce_sender {
     core::counter copied, copied_bytes; ///< of `sent` and `sent_bytes`: copies
 
  private:
+    /// A piece of the payload that a copy brings.
+    struct gap {
+        std::uint32_t at; ///< in the frame
+        roce::piece bytes;
+        staged_stream* of;
+        std::uint64_t free_to; ///< what of->to_host may reuse once the bytes are in the frame
+    };
+    /// A packet that waits for copies. Its headers are written, and its other bytes.
+    struct held_packet {
+        rte_mbuf* mbuf;
+        net::roce_front front; ///< as of its headers
+        std::uint32_t payload_at, end;
+        bool to_own, responds;
+        std::uint32_t psn;
+        std::uint64_t ticket;
+        std::shared_ptr<copies_of_pair> of;
+        std::vector<gap> gaps;
+    };
+    /// @return nothing: the packet goes the usual way
+    std::optional<bool> put_specially(net::roce_front& front, bool to_own, const roce::roce_headers& headers,
+                                      std::span<const roce::piece> payload);
+    bool put_held(net::roce_front& front, bool to_own, const roce::roce_headers& headers,
+                  std::span<const roce::piece> payload);
+    bool fill_held(held_packet& packet, std::span<const roce::piece> payload) const;
+    void finish(const held_packet& packet) const noexcept;
+    static bool is_lost(const held_packet& packet) noexcept;
+    static void note_unsent(const held_packet& packet) noexcept;
+    static void free_gaps(const held_packet& packet) noexcept;
+    void note_special() noexcept { special_ = port_lost_ || refuses_next_ || holder_ != nullptr; }
     bool has_room(bool to_own) noexcept;
-    void stage(bool to_own);
+    void stage(rte_mbuf& mbuf, bool to_own);
     void take_mbufs() noexcept;
 
     const dpdk::port_queue port_queue_;
@@ -100,7 +160,12 @@ class roce_sender {
     bool ran_out_ = false;
     packet_trace* trace_ = nullptr;
     bool payload_gone_ = false;
-    bool port_lost_ = false;
+    bool port_lost_ = false, refuses_next_ = false;
+    bool special_ = false; ///< packets do not go the usual way: one of the two, or holder_ is set
+    std::shared_ptr<copies_of_pair> holder_;
+    const net::roce_front* holder_front_ = nullptr;
+    staged_copies* copies_ = nullptr;
+    std::deque<held_packet> held_; ///< the oldest first
 };
 
 /// The sink of one connection.
