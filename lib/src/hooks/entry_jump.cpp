@@ -153,10 +153,12 @@ std::uint8_t* entry_jump::choose_site()
     refuse_addresses();
 }
 
-/// How many bytes of the jump's distance one store can change.
+/// How many bytes of the jump's distance can change.
 std::size_t entry_jump::changeable() const noexcept
 {
-    return std::min({site_.bytes, jump_bytes, line_bytes - site_.at % line_bytes}) - 1;
+    const std::size_t in_line = line_bytes - site_.at % line_bytes;
+    const bool by_waiting = in_line >= 2 && site_.bytes >= jump_bytes;
+    return std::min({site_.bytes, jump_bytes, by_waiting ? jump_bytes : in_line}) - 1;
 }
 
 /// Takes a place for the jump's target. @param free_bytes  of the distance, from its lowest byte on, may be any
@@ -256,8 +258,29 @@ bool entry_jump::remove() noexcept
     return done;
 }
 
-/// Changes what differs, by one store within a cache line: no thread fetches a part of it.
+/// Changes what differs, by one store within a cache line: no thread fetches a part of it. Across two lines, threads
+/// that come there meanwhile wait in a jump to itself.
 bool entry_jump::exchange(const code_bytes& expected, const code_bytes& wanted) noexcept
+{
+    const std::size_t in_line = std::min(jump_bytes, line_bytes - site_.at % line_bytes);
+    auto* const second_line = reinterpret_cast<std::uint8_t*>(site_.at) + in_line;
+    if (std::memcmp(reinterpret_cast<const void*>(site_.at), expected.data(), expected.size()) != 0)
+        return false;
+    if (std::memcmp(&expected[in_line % jump_bytes], &wanted[in_line % jump_bytes], jump_bytes - in_line) == 0)
+        return exchange_in_line(expected, wanted);
+    code_bytes waiting = expected;
+    waiting[0] = 0xeb;
+    waiting[1] = 0xfe;
+    if (!exchange_in_line(expected, waiting))
+        return false;
+    serialize_all_cores();
+    std::memcpy(second_line, &wanted[in_line], jump_bytes - in_line);
+    serialize_all_cores();
+    return exchange_in_line(waiting, wanted);
+}
+
+/// Only those bytes that are in the cache line of the first one.
+bool entry_jump::exchange_in_line(const code_bytes& expected, const code_bytes& wanted) const noexcept
 {
     const std::uintptr_t line_end = site_.at / line_bytes * line_bytes + line_bytes;
     const std::uintptr_t word = std::min(site_.at, line_end - word_bytes);
@@ -266,8 +289,7 @@ bool entry_jump::exchange(const code_bytes& expected, const code_bytes& wanted) 
     std::memcpy(&seen, reinterpret_cast<const void*>(word), sizeof seen);
     std::uint64_t changed = seen;
     std::uint8_t* const bytes = reinterpret_cast<std::uint8_t*>(&changed) + at;
-    if (std::memcmp(bytes, expected.data(), count) != 0 ||
-        std::memcmp(reinterpret_cast<const void*>(site_.at), expected.data(), expected.size()) != 0)
+    if (std::memcmp(bytes, expected.data(), count) != 0)
         return false;
     std::memcpy(bytes, wanted.data(), count);
     return replace_word(word, seen, changed);

@@ -10,11 +10,11 @@
 
 namespace weftio::hooks {
 
-/// Only bytes of one instruction change, and by one store: a thread that has executed it already, or was preempted
-/// anywhere in the function, finds every other byte as it was. It is the first instruction that has the 5 bytes of a
-/// jump. If those before it have changed registers or the stack, what the jump leads to undoes that first. Where there
-/// is no such instruction, bytes of the next one are read as a part of the jump's distance: it leads to a place that
-/// they determine. Another library may put a jump of its own over this one.
+/// Only bytes of one instruction change, at once: a thread that has executed it already, or was preempted anywhere in
+/// the function, finds every other byte as it was. It is the first instruction that has the 5 bytes of a jump. If those
+/// before it have changed registers or the stack, what the jump leads to undoes that first. Where there is no such
+/// instruction, bytes of the next one are read as a part of the jump's distance: it leads to a place that they
+/// determine. Another library may put a jump of its own over this one.
 ///
 /// x86-64 only. What was written elsewhere stays for ever: a thread may be in it.
 ///
@@ -52,6 +52,7 @@ class entry_jump {
     void write(std::uint8_t* to, std::span<const std::uint8_t> code) const;
     [[noreturn]] void refuse_addresses() const;
     bool exchange(const code_bytes& expected, const code_bytes& wanted) noexcept;
+    bool exchange_in_line(const code_bytes& expected, const code_bytes& wanted) const noexcept;
     bool allow_writing(bool allow) const noexcept;
 
     const char* const name_;

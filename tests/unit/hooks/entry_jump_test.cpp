@@ -152,7 +152,8 @@ TEST_P(EntryJumps, ChangeOneInstruction)
     EXPECT_TRUE(jump.remove());
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, EntryJumps, testing::Combine(testing::ValuesIn(rows), testing::Values(0, 3, 5, 7)));
+INSTANTIATE_TEST_SUITE_P(Rows, EntryJumps,
+                         testing::Combine(testing::ValuesIn(rows), testing::Values(0, 3, 60, 61, 62)));
 
 namespace {
 
@@ -276,7 +277,8 @@ TEST(EntryJump, RefusesCodeThatHasChanged)
 TEST(EntryJump, ComesAndGoesWhileThreadsCall)
 {
     const made_function with_endbr({0xf3, 0x0f, 0x1e, 0xfa, ADD_ONE}), with_push({PUSH_AND_ADD_ONE}, 3);
-    for (const made_function* made : {&with_endbr, &with_push}) {
+    const made_function across({0x8d, 0x84, 0x27, 1, 0, 0, 0, 0xc3}, 62); // lea eax, [rdi + 1], in two cache lines
+    for (const made_function* made : {&with_endbr, &with_push, &across}) {
         hooks::entry_jump jump("made", made->at(), reinterpret_cast<void*>(&add_hundred));
         original.store(reinterpret_cast<function>(jump.original()));
         std::atomic<bool> over{false};
