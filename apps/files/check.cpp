@@ -13,7 +13,7 @@
 #include <iterator>
 #include <optional>
 
-#include "devices/cuda/bar1.hpp"
+#include "gpudirect.hpp"
 #include "settings.hpp"
 #include "storage/direct_route.hpp"
 #include "storage/requirements.hpp"
@@ -247,17 +247,28 @@ std::uint64_t bar1_of(const check_options& options, const storage::topology_node
     return devices::cuda::bar1_bytes(fs::path(options.root) / "sys/bus/pci/devices" / gpu.address);
 }
 
+/// All of it, and how much is used.
+std::string bar1_words(const facts& from, const check_options& options, const storage::topology_node& gpu)
+{
+    const std::uint64_t all = bar1_of(options, gpu);
+    const auto use = options.bar1_use ? options.bar1_use(gpu.address)
+                     : from.live      ? devices::cuda::bar1_use_of(gpu.address)
+                                      : std::nullopt;
+    if (use)
+        return fmt::format("{} MiB ({} used, {} free)", use->total >> 20, (use->total - use->free) >> 20,
+                           use->free >> 20);
+    return all == 0 ? "unknown" : fmt::format("{} MiB (used and free: unknown)", all >> 20);
+}
+
 section gpu_info(const facts& from, const check_options& options)
 {
     group made;
     for (std::size_t gpu : from.trees.all(storage::topology_node::kind::gpu)) {
         const auto& node = from.trees.nodes()[gpu];
-        const std::uint64_t bar1 = bar1_of(options, node);
-        made.findings.push_back(
-            {node.name, "",
-             fmt::format("{} BAR1 {}, NUMA node {}", node.address,
-                         bar1 == 0 ? "unknown" : fmt::format("{} MiB", bar1 >> 20), from.trees.numa_of(gpu)),
-             ""});
+        made.findings.push_back({node.name, "",
+                                 fmt::format("{} BAR1 {}, NUMA node {}", node.address, bar1_words(from, options, node),
+                                             from.trees.numa_of(gpu)),
+                                 ""});
     }
     if (made.findings.empty())
         made.findings.push_back({"GPU", "missing", "none on PCIe", "host memory needs none"});
@@ -325,7 +336,8 @@ std::vector<section> check(const check_options& options)
             settings(from.configuration, from.places),
             gpu_info(from, options),
             platform(from),
-            routing(from, options)};
+            routing(from, options),
+            gpudirect(from.trees, options.root)};
 }
 
 } // namespace weftio::files

@@ -28,12 +28,12 @@ CUFILE_ENV_PATH_JSON=$work/wrong.json expect 1 --check
 check "a wrong value: one sentence" \
     "weftio: $work/wrong.json:1: properties.use_poll_mode: a whole number instead of true or false" "$(cat err)"
 expect 0 --check "$work"
-check "the sections of gdscheck, in order" "ENVIRONMENT DRIVER_CONFIGURATION CUFILE_CONFIGURATION GPU_INFO PLATFORM ROUTING " \
+check "the sections of gdscheck, in order, and ours" "ENVIRONMENT DRIVER_CONFIGURATION CUFILE_CONFIGURATION GPU_INFO PLATFORM ROUTING GPUDIRECT_RDMA " \
     "$(grep -E '^[A-Z ]+$' out | tr ' \n' '_ ')"
 check_has "the mount of a path" "$(stat -c %m "$work") : " "$(cat out)"
 if command -v python3 >/dev/null; then
     expect 0 --check --json "$work"
-    check "the same as JSON" 6 "$(python3 -c 'import json; print(len(json.load(open("out"))))')"
+    check "the same as JSON" 7 "$(python3 -c 'import json; print(len(json.load(open("out"))))')"
 fi
 "$files" --check >/dev/full 2>err
 check "a full disk: exit status" 1 $?

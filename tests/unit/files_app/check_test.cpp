@@ -58,7 +58,7 @@ TEST_F(RecordedCheck, HasTheSectionsOfGdscheckInTheirOrder)
     for (const section& it : check(options_))
         titles.push_back(it.title);
     EXPECT_THAT(titles, ElementsAre("ENVIRONMENT", "DRIVER CONFIGURATION", "CUFILE CONFIGURATION", "GPU INFO",
-                                    "PLATFORM", "ROUTING"));
+                                    "PLATFORM", "ROUTING", "GPUDIRECT RDMA"));
 }
 
 TEST_F(RecordedCheck, NamesEachRequirementOnceForTheMachineAndItsStateForEachMount)
@@ -93,8 +93,82 @@ TEST_F(RecordedCheck, TellsTheConfigurationAndWhatIsWrongInIt)
 
 TEST_F(RecordedCheck, TellsGpusAndTheirBar1)
 {
-    EXPECT_THAT(text(), HasSubstr("0000:01:00.0 BAR1 8192 MiB, NUMA node 0\n"));
+    EXPECT_THAT(text(), HasSubstr("0000:01:00.0 BAR1 8192 MiB (used and free: unknown), NUMA node 0\n"));
     EXPECT_THAT(text(), HasSubstr("0000:81:00.0 BAR1 unknown, NUMA node 1\n"));
+    options_.bar1_use = [](const std::string& address) {
+        return address == "0000:81:00.0" ? std::optional(devices::cuda::bar1_use{1u << 28, 200u << 20}) : std::nullopt;
+    };
+    EXPECT_THAT(text(), HasSubstr("0000:01:00.0 BAR1 8192 MiB (used and free: unknown), NUMA node 0\n"));
+    EXPECT_THAT(text(), HasSubstr("0000:81:00.0 BAR1 256 MiB (56 used, 200 free), NUMA node 1\n"));
+}
+
+/// Of the lines of section GPUDIRECT RDMA, the one that begins so.
+std::string line_of(const std::string& text, const std::string& begin)
+{
+    std::istringstream lines(text.substr(text.find("GPUDIRECT RDMA")));
+    for (std::string line; std::getline(lines, line);)
+        if (const std::size_t first = line.find_first_not_of(' '); line.compare(first, begin.size(), begin) == 0)
+            return line;
+    return "no such line";
+}
+
+/// A NIC below the switch of the first GPU, one below its root complex, one of the same socket, one of another.
+TEST_F(RecordedCheck, RanksThePathsOfGpusAndNics)
+{
+    const auto nic = [&](const std::string& name, const std::string& path, int numa) {
+        machine_.pci(path, "0x15b3", "0x020000", numa)
+            .link("sys/class/infiniband/" + name, "sys/devices/" + path + "/infiniband/" + name);
+    };
+    nic("below", "pci0000:00/0000:00:01.0/0000:03:00.0", 0);
+    nic("beside", "pci0000:00/0000:00:02.0/0000:04:00.0", 0);
+    nic("near", "pci0000:40/0000:40:01.0/0000:41:00.0", 2);
+    nic("remote", "pci0000:c0/0000:c0:01.0/0000:c1:00.0", 3);
+    for (int node = 0; node < 4; ++node) {
+        const std::string cpu = std::to_string(8 * node), socket = node == 3 || node == 1 ? "1" : "0";
+        machine_.file("sys/devices/system/node/node" + std::to_string(node) + "/cpulist", cpu + "-" + cpu + "\n");
+        machine_.file("sys/devices/system/cpu/cpu" + cpu + "/topology/physical_package_id", socket + "\n");
+    }
+    const std::string said = text();
+    EXPECT_THAT(line_of(said, "gpu0 below"), HasSubstr("switches only: the best path"));
+    EXPECT_THAT(line_of(said, "gpu0 beside"), HasSubstr("through one root complex: works"));
+    EXPECT_THAT(line_of(said, "gpu0 near"), HasSubstr("through two root complexes of one socket: works"));
+    EXPECT_THAT(line_of(said, "gpu0 remote"), HasSubstr("across sockets: slow, and may not work reliably; to do:"));
+    EXPECT_THAT(line_of(said, "gpu1 remote"), HasSubstr("of one socket"));
+    EXPECT_THAT(line_of(said, "gpu1 below"), HasSubstr("across sockets"));
+}
+
+TEST_F(RecordedCheck, SaysWhenSocketsAreUnknown)
+{
+    machine_.pci("pci0000:40/0000:40:01.0/0000:41:00.0", "0x15b3", "0x020000", -1)
+        .link("sys/class/infiniband/nic", "sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0/infiniband/nic");
+    EXPECT_THAT(line_of(text(), "gpu0 nic"), HasSubstr("unknown  through two root complexes; /sys does not say"));
+    machine_.pci("pci0000:a0/0000:a0:01.0/0000:a1:00.0", "0x10de", "0x030200", -1);
+    EXPECT_THAT(line_of(text(), "gpu2 nic"), HasSubstr("unknown  through two root complexes"));
+}
+
+TEST_F(RecordedCheck, TellsModulesAndTheirConflict)
+{
+    EXPECT_THAT(line_of(text(), "nvidia-peermem"),
+                HasSubstr("missing  not loaded; registering by dma-buf needs no module"));
+    EXPECT_THAT(line_of(text(), "nv_peer_mem"), HasSubstr("not loaded, as it should be"));
+    EXPECT_THAT(line_of(text(), "GDRCopy"), HasSubstr("gdrdrv is not loaded; Weftio does not use GDRCopy"));
+    EXPECT_THAT(line_of(text(), "Tegra"), HasSubstr("no such line"));
+    machine_.file("proc/modules", "nvidia_peermem 16384 0 - Live 0x0\nib_core 1 2 nvidia_peermem, Live 0x0\n");
+    EXPECT_THAT(line_of(text(), "nvidia-peermem"), HasSubstr("present  loaded"));
+    EXPECT_THAT(line_of(text(), "nv_peer_mem"), HasSubstr("not loaded, as it should be"));
+    machine_.file("proc/modules", "nv_peer_mem 16384 0 - Live 0x0\ngdrdrv 24576 0 - Live 0x0\n");
+    EXPECT_THAT(line_of(text(), "nvidia-peermem"), HasSubstr("missing"));
+    EXPECT_THAT(line_of(text(), "nv_peer_mem"), HasSubstr("loaded: the module before nvidia-peermem; to do: to use"));
+    EXPECT_THAT(line_of(text(), "GDRCopy"), HasSubstr("gdrdrv is loaded; Weftio does not use GDRCopy"));
+    machine_.file("proc/modules", "nv_peer_mem 16384 0 - Live 0x0\nnvidia_peermem 16384 0 - Live 0x0\n");
+    EXPECT_THAT(line_of(text(), "nv_peer_mem"), HasSubstr("conflict loaded beside nvidia-peermem"));
+    EXPECT_THAT(line_of(text(), "nv_peer_mem"), HasSubstr("rmmod nv_peer_mem"));
+}
+
+TEST_F(RecordedCheck, KnowsATegra)
+{
+    machine_.file("proc/device-tree/compatible", std::string("nvidia,p3737-0000\0nvidia,tegra234\0", 33));
+    EXPECT_THAT(line_of(text(), "Tegra"), HasSubstr("memory of the host is the path of NICs here"));
 }
 
 TEST_F(RecordedCheck, DecidesRoutesByARecordedTopology)

@@ -20,11 +20,17 @@ std::uint64_t bar1_bytes(const std::filesystem::path& device)
     return largest;
 }
 
-std::optional<std::uint64_t> free_bar1_bytes(const std::string& address)
+std::optional<bar1_use> bar1_use_of(const std::string& address)
 {
     const management_library library;
     const auto bar1 = library.is_ready() ? library.bar1(library.device(address)) : std::nullopt;
-    return bar1 ? std::optional(bar1->free) : std::nullopt;
+    return bar1 ? std::optional(bar1_use{bar1->total, bar1->free}) : std::nullopt;
+}
+
+std::optional<std::uint64_t> free_bar1_bytes(const std::string& address)
+{
+    const std::optional<bar1_use> use = bar1_use_of(address);
+    return use ? std::optional(use->free) : std::nullopt;
 }
 
 } // namespace weftio::devices::cuda
