@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Memory of a GPU under weftio-run: ibv_reg_mr of what cuMemAlloc has allocated, in both directions. The driver is NVIDIA's where there
+# Memory of a GPU under weftio-run: ibv_reg_mr and ibv_reg_dmabuf_mr of what cuMemAlloc has allocated. The driver is NVIDIA's where there
 # is one (WEFTIO_CUDA_DRIVER names its folder), else the stand-in, of whose memory the CPU can touch no byte but by copies.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
@@ -20,6 +20,8 @@ with() {
     check "$*" "0 0 checks failed" "$? $(head -20 "$work/out")" || head -20 "$work/words"
 }
 with touch
+with dma_buf
+check_has "why a dma-buf is refused" "pass the address of the memory as iova" "$(cat "$work/words")"
 for devices in 1 2; do
     for case in reliable unreliable datagrams atomics freed; do
         with $case --devices $devices

@@ -1,7 +1,7 @@
 // Stands in for NVIDIA's libcuda.so.1: two GPUs, whose memory is the host's (hidden from the CPU where a test or the
-// variable STAND_IN_HIDES says so), whose streams do at once what they are told, unless a test holds them. Contexts are strict: what a call does not find current it refuses, as the driver
-// does. Allocations lie side by side; what was freed cannot be accessed, and comes back at once when as much is
-// allocated, on any GPU.
+// variable STAND_IN_HIDES says so), whose streams do at once what they are told, unless a test holds them. Contexts are
+// strict: what a call does not find current it refuses, as the driver does. Allocations lie side by side; what was
+// freed cannot be accessed, and comes back at once when as much is allocated, on any GPU.
 #include <cstdio>
 #include <thread>
 

@@ -118,7 +118,8 @@ inline std::size_t whole_pages(std::size_t bytes)
 /// Whether the CPU cannot touch what is allocated from now on by its device address, as with a real GPU.
 inline std::atomic<bool> hides{false};
 
-/// The memory of all GPUs, a file without a name: copies go by an alias of its pages. @pre mutex is held, but for alias()
+/// The memory of all GPUs, a file without a name: copies go by an alias of its pages.
+/// @pre mutex is held, but for alias() and has()
 class gpu_pages {
  public:
     void* take(std::size_t bytes)

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -408,6 +409,50 @@ static void of_freed(void)
     CHECK("more than is allocated", EINVAL, errno);
 }
 
+static struct ibv_mr* of_buffer(struct side* of, int descriptor, uint64_t offset, size_t count, uint64_t iova)
+{
+    return ibv_reg_dmabuf_mr(of->pd, offset, count, iova, descriptor, may_do_all);
+}
+
+#define REFUSED(number, ...) \
+    do { \
+        errno = 0; \
+        CHECK("refused dma-buf", 1, of_buffer(__VA_ARGS__) == NULL); \
+        CHECK("errno of a dma-buf", number, errno); \
+    } while (0)
+
+/* A GPU's memory by a dma-buf, and pages of the host by a descriptor that can be mapped. */
+static void of_dma_buf(void)
+{
+    int exported = -1, pages = memfd_create("pages", 0), nothing[2];
+    NEED(pages >= 0 && ftruncate(pages, half) == 0 && pipe(nothing) == 0);
+    NEED(describe(&exported, b.gpu, bytes, 1, 0) == 0);
+    CHECK("ibv_dereg_mr", 0, ibv_dereg_mr(b.of_gpu) | ibv_dereg_mr(b.of_host));
+    REFUSED(EBADF, &b, -1, 0, 4096, 0); /* as NCCL asks whether there are dma-bufs */
+    REFUSED(EINVAL, &b, nothing[0], 0, 4096, 0);
+    REFUSED(EINVAL, &b, exported, 4096, bytes, b.gpu + 4096);
+    REFUSED(EINVAL, &b, exported, 4, 4096, b.gpu);
+    REFUSED(EOPNOTSUPP, &b, exported, 0, 4096, 0);
+    NEED(b.of_gpu = of_buffer(&b, exported, 0, bytes, b.gpu));
+    CHECK("close", 0, close(exported)); /* the registration keeps the memory */
+    NEED(b.of_host = of_buffer(&b, pages, 4096, half - 4096, 0x7000));
+    connect_sides(IBV_QPT_RC);
+    put(&a, 12);
+    CHECK("WRITE to a dma-buf", IBV_WC_SUCCESS,
+          run(IBV_WR_RDMA_WRITE, on_gpu(&a, 0, 100000), b.gpu + 8000, b.of_gpu->rkey));
+    expect_gpu("WRITE to a dma-buf", &b, 8000, 100000, 12);
+    put(&b, 13);
+    CHECK("READ of a dma-buf", IBV_WC_SUCCESS,
+          run(IBV_WR_RDMA_READ, on_gpu(&a, 0, 100000), b.gpu, b.of_gpu->rkey));
+    expect_gpu("READ of a dma-buf", &a, 0, 100000, 13);
+    CHECK("WRITE to pages", IBV_WC_SUCCESS,
+          run(IBV_WR_RDMA_WRITE, on_gpu(&a, 0, 5000), 0x7000 + 10, b.of_host->rkey));
+    CHECK("pages", 5000, pread(pages, seen, 5000, 4096 + 10));
+    expect_host("WRITE to pages", seen, 5000, 13);
+    disconnect();
+    close(pages);
+}
+
 /* The CPU dies of the address, so all that went through it above were copies. */
 static void of_touch(void)
 {
@@ -429,7 +474,7 @@ int main(int count, char** arguments)
         void (*run)(void);
     } cases[] = {{"reliable", of_reliable}, {"unreliable", of_unreliable}, {"datagrams", of_datagrams},
                  {"atomics", of_atomics},   {"loss", of_loss},             {"freed", of_freed},
-                 {"touch", of_touch}};
+                 {"touch", of_touch},       {"dma_buf", of_dma_buf}};
     begin();
     for (size_t each = 0; each < sizeof cases / sizeof *cases; ++each)
         if (count > 1 && strcmp(arguments[1], cases[each].name) == 0)

@@ -241,8 +241,6 @@ static int try_memory(const char* wanted)
     TRY("mlx5dv_alloc_dm", OF_POINTER(mlx5dv_alloc_dm(context, &piece, &of_device)));
     TRY("mlx5dv_alloc_dm MLX5DV_DM_TYPE_STEERING_SW_ICM", OF_POINTER(mlx5dv_alloc_dm(context, &piece, &of_steering)));
     TRY("ibv_alloc_null_mr", OF_POINTER(ibv_alloc_null_mr(pd)));
-    TRY("ibv_reg_dmabuf_mr", OF_POINTER(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, STDIN_FILENO, all_rights)));
-    TRY("ibv_reg_dmabuf_mr -1", OF_POINTER(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, -1, all_rights)));
     TRY("ibv_reg_mr IBV_ACCESS_FLUSH_GLOBAL", reg_mr(flush_global));
     TRY("ibv_reg_mr IBV_ACCESS_FLUSH_PERSISTENT", reg_mr(flush_persistent));
     TRY("ibv_reg_mr IBV_ACCESS_HUGETLB", reg_mr(IBV_ACCESS_HUGETLB));

@@ -23,7 +23,8 @@ constexpr std::uint64_t page_offset(std::uint64_t address) noexcept
     return address & 4095;
 }
 
-/// Adopts the program's memory, or that of a GPU which the program has allocated. @return options to register it with  @throws failure, error
+/// Adopts memory of the program, the host's or a GPU's.
+/// @return options to register it with  @throws failure, error
 region_options take_bytes(context& in, region& made)
 {
     const std::uint32_t known = rights_mask | zero_based | huge_pages | optional_flags;

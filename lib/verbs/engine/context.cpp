@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -204,9 +206,19 @@ void context::tell_stale()
 }
 
 int context::control(unsigned long request, const void* argument) noexcept
-{
+try {
     const faults_unblocked guard;
-    return refuse_method(request, argument);
+    if (request != RDMA_VERBS_IOCTL)
+        return -ENOTTY;
+    const method_call what(argument);
+    if (!is_supported(what))
+        return refuse_method(what);
+    const std::scoped_lock lock(mutex);
+    require(asynchronous.has_value(), EINVAL); // as the kernel before GET_CONTEXT
+    reg_dmabuf_mr(*this, what);
+    return 0;
+} catch (...) {
+    return -number_of_exception();
 }
 
 /// The page offset contains a command from bit 8 up, and the index of a page below (mlx5's kernel driver).

@@ -43,7 +43,7 @@ class context final : public open_file {
     ~context() override;
 
     ssize_t execute(int number, const void* command, std::size_t bytes) noexcept override;
-    int control(unsigned long request, const void* argument) noexcept override; ///< refuse_method()
+    int control(unsigned long request, const void* argument) noexcept override; ///< see methods.hpp
     int map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept override;
     /// Polls the objects and sends their events to the program.
     void poll() noexcept override;

@@ -15,17 +15,11 @@
 #include <optional>
 
 #include "core/guarded.hpp"
-#include "failure.hpp"
 #include "refusals.hpp"
 
 namespace weftio::verbs {
 
 namespace {
-
-struct method_id {
-    std::uint16_t object, method;
-    bool operator==(const method_id&) const = default;
-};
 
 struct refused_method {
     method_id id;
@@ -68,7 +62,6 @@ constexpr auto refused_methods = std::to_array<refused_method>({
     {{UVERBS_OBJECT_PD, MLX5_IB_METHOD_PD_QUERY}, "PD_QUERY", no_import},
     {{UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR}, "QUERY_MR", no_import},
     {{UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR}, "ADVISE_MR", no_paging},
-    {{UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR}, "REG_DMABUF_MR", "the device has no DMA-BUF"},
     {{UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG}, "DM_MR_REG", no_device_memory},
     {{UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC}, "DM_ALLOC", no_device_memory},
     {{UVERBS_OBJECT_DM, MLX5_IB_METHOD_DM_QUERY}, "DM_QUERY", no_import},
@@ -97,43 +90,6 @@ constexpr auto refused_methods = std::to_array<refused_method>({
      no_devx},
 });
 
-/// struct ib_uverbs_ioctl_hdr without its flexible array.
-struct method_header {
-    std::uint16_t length, object_id, method_id, num_attrs;
-    std::uint64_t reserved1;
-    std::uint32_t driver_id, reserved2;
-};
-static_assert(sizeof(method_header) == sizeof(ib_uverbs_ioctl_hdr));
-
-/// A request, copied from the program's memory.
-class method_call {
- public:
-    /// @throws failure EFAULT, EINVAL
-    explicit method_call(const void* argument)
-    {
-        require(core::guarded_copy(&header_, argument, sizeof header_), EFAULT);
-        require(header_.length == sizeof header_ + header_.num_attrs * sizeof(ib_uverbs_attr), EINVAL);
-        require(header_.num_attrs <= attributes_.size(), EINVAL);
-        const void* const attributes = static_cast<const std::byte*>(argument) + sizeof header_;
-        require(core::guarded_copy(attributes_.data(), attributes, header_.length - sizeof header_), EFAULT);
-    }
-    method_id id() const noexcept { return {header_.object_id, header_.method_id}; }
-
-    const ib_uverbs_attr* find(std::uint16_t attribute) const noexcept
-    {
-        const auto* const end = attributes_.data() + header_.num_attrs;
-        const auto* const found = std::find_if(attributes_.data(), end,
-                                               [=](const ib_uverbs_attr& each) { return each.attr_id == attribute; });
-        return found == end ? nullptr : found;
-    }
-
- private:
-    static constexpr std::size_t most_attributes = 64;
-
-    method_header header_{};
-    std::array<ib_uverbs_attr, most_attributes> attributes_;
-};
-
 /// Whether a DevX command reads capabilities, as libmlx5 does for each context.
 bool reads_capabilities(const method_call& what) noexcept
 {
@@ -149,10 +105,6 @@ bool reads_capabilities(const method_call& what) noexcept
 /// Whether libraries make the request only to see which error they get.
 bool is_probe(const method_call& what) noexcept
 {
-    if (what.id() == method_id{UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR}) {
-        const ib_uverbs_attr* const descriptor = what.find(UVERBS_ATTR_REG_DMABUF_MR_FD);
-        return !descriptor || static_cast<std::int32_t>(descriptor->data) < 0;
-    }
     return what.id() == method_id{MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER} && reads_capabilities(what);
 }
 
@@ -171,14 +123,14 @@ int refuse(const method_call& what) noexcept
 
 } // namespace
 
-int refuse_method(unsigned long request, const void* argument) noexcept
-try {
-    if (request != RDMA_VERBS_IOCTL)
-        return -ENOTTY;
-    const method_call what(argument);
+bool is_supported(const method_call& what) noexcept
+{
+    return what.id() == method_id{UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR};
+}
+
+int refuse_method(const method_call& what) noexcept
+{
     return std::ranges::find(other_ways, what.id()) != other_ways.end() ? -ENOTTY : refuse(what);
-} catch (const failure& why) {
-    return -why.number;
 }
 
 } // namespace weftio::verbs

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include <rdma/ib_user_verbs.h>
+#include <sys/mman.h>
 
 #include "channel.hpp"
 #include "failure.hpp"
@@ -59,6 +61,29 @@ struct domain : used {
     protection_domain number = protection_domain::make();
 };
 
+/// A part of a file, mapped as long as the object lives.
+class mapped_file {
+ public:
+    /// @param offset  a multiple of the page size
+    mapped_file(int descriptor, std::uint64_t offset, std::size_t bytes, int protection) noexcept : bytes_(bytes)
+    {
+        void* const made = mmap(nullptr, bytes, protection, MAP_SHARED, descriptor, static_cast<off_t>(offset));
+        at_ = made == MAP_FAILED ? nullptr : static_cast<std::byte*>(made);
+    }
+    mapped_file(const mapped_file&) = delete;
+    mapped_file& operator=(const mapped_file&) = delete;
+    ~mapped_file()
+    {
+        if (at_ != nullptr)
+            munmap(at_, bytes_);
+    }
+    std::byte* begin() const noexcept { return at_; } ///< nullptr: it cannot be mapped
+
+ private:
+    std::byte* at_;
+    std::size_t bytes_;
+};
+
 struct region {
     region() = default;
     region(const region&) = delete;
@@ -70,6 +95,7 @@ struct region {
     }
 
     use<domain> in;
+    std::optional<mapped_file> mapped;     ///< of a dma-buf that is no GPU's
     memory bytes;                          ///< the program's memory
     std::optional<watched_region> watched; ///< destroyed behind the key
     std::optional<memory_region> registered;
