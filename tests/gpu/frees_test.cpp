@@ -17,7 +17,7 @@ namespace weftio::test {
 namespace {
 
 namespace cuda = devices::cuda;
-constexpr access peer_writes = access::local_write | access::remote_write;
+constexpr access by_peers = access::local_write | access::remote_write;
 constexpr std::size_t bytes = std::size_t{2} << 20;
 
 class GpuFrees : public gpu_fixture {
@@ -39,7 +39,7 @@ class GpuFrees : public gpu_fixture {
     template <class Free>
     void expect_seen(const void* memory, Free&& free)
     {
-        const registration held = cache.get(memory, 100, peer_writes);
+        const registration held = cache.get(memory, 100, by_peers);
         ASSERT_TRUE(knows(held.lkey()) && knows(held.rkey()));
         free();
         EXPECT_FALSE(knows(held.lkey()));
@@ -85,9 +85,9 @@ TEST_F(GpuFrees, LetMemoryComeBack)
     for (int round = 0; round < 100; ++round) {
         void* memory = nullptr;
         ASSERT_EQ(cudaMalloc(&memory, bytes), 0);
-        const registration held = cache.get(memory, bytes, peer_writes);
+        const registration held = cache.get(memory, bytes, by_peers);
         EXPECT_NE(held.rkey(), before);
-        EXPECT_EQ(cache.get(memory, bytes, peer_writes).rkey(), held.rkey());
+        EXPECT_EQ(cache.get(memory, bytes, by_peers).rkey(), held.rkey());
         before = held.rkey();
         EXPECT_EQ(cudaFree(memory), 0);
         EXPECT_FALSE(knows(before));

@@ -39,8 +39,8 @@ while read -r name figure options; do
     [ "$each" -le "$limit" ] || failed=1
 done <<END
 receive 104 --do receive
-send 181 --do send
-forward 308 --do forward
+send 236 --do send
+forward 365 --do forward
 END
 
 # run_rdma SECONDS: prints "instructions messages" of RDMA WRITEs of 8 bytes, both ends of a wire together.
@@ -55,7 +55,7 @@ run_rdma()
 }
 
 if [ -x "$build/bench/rdma_bench" ]; then
-    limit=$((3730 * percent / 100))
+    limit=$((3816 * percent / 100))
     read -r few_instructions few_messages < <(run_rdma 0.3) && read -r instructions messages < <(run_rdma 1.5) ||
         { echo "RDMA: the benchmark failed"; exit 1; }
     each=$(((instructions - few_instructions) / (messages - few_messages)))

@@ -38,20 +38,20 @@ int cuIpcCloseMemHandle(device_pointer memory)
 int cuCtxCreate_v2(gpu** made, unsigned flags, int device)
 {
     *made = new gpu{.number = device, .flags = flags};
-    contexts.push_back(*made);
+    contexts().push_back(*made);
     return success;
 }
 int cuCtxDestroy_v2(gpu* ended)
 {
     end_context(ended);
-    std::erase(contexts, ended);
+    std::erase(contexts(), ended);
     delete ended;
     return success;
 }
 int cuCtxDestroy(gpu* ended)
 {
     end_context(ended);
-    std::erase(contexts, ended);
+    std::erase(contexts(), ended);
     delete ended;
     return success;
 }
