@@ -266,9 +266,11 @@ TEST_P(RdmaStaged, StartsAgainWithoutWhatWaited)
         b.post_receive({local(1, each * 1000, 1000)});
         post(WEFTIO_OPCODE_SEND, {local(0, each * 1000, 1000)});
     }
+    post(WEFTIO_OPCODE_RDMA_READ, {peer_host.remote_at(0), local(0, 50000, 500)});
     turns();
     a.restart();
     b.restart();
+    expect_conserved_at_both();
     theirs.copies().let_go();
     ends.connect();
     b.post_receive({local(1, 8000, 1000)});

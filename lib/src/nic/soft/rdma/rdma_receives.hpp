@@ -41,8 +41,12 @@ class rdma_receives final : public roce::receive_entries {
     std::uint32_t flush();
     /// Starts again with another ring, at entry 0.
     void restart(const rdma_rx_ring& ring) noexcept;
-    /// Reports nothing in a completion queue until restart().
-    void be_silent() noexcept { silent_ = true; }
+    /// Reports nothing in a completion queue until restart(), nor what waits for copies.
+    void be_silent() noexcept
+    {
+        silent_ = true;
+        drop_waiting();
+    }
     /// Whether its completion queue has overrun.
     bool overran() const noexcept;
     /// Entries that are posted and not taken.

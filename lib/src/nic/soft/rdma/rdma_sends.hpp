@@ -53,7 +53,6 @@ class rdma_sends final : public work_ring, public roce::send_entries {
     /// Ends the entries whose copies are made, and fails those whose copies have failed.
     void settle();
 
-    using work_ring::be_silent;
     using work_ring::completes_each;
     using work_ring::overran;
     using work_ring::overrun;
@@ -62,6 +61,16 @@ class rdma_sends final : public work_ring, public roce::send_entries {
     /// Index of the next entry to read.
     std::uint32_t next() const noexcept { return next_; }
     std::uint32_t completed() const noexcept { return completed_; }
+    /// Reports nothing in a completion queue until it begins again. What waits for copies ends.
+    void be_silent() noexcept
+    {
+        work_ring::be_silent();
+        for (const waiting_entry& each : waiting_) {
+            mark_done(each.index);
+            skipped.add(!executed(each.index).counts);
+        }
+        waiting_.clear();
+    }
     /// Whether the oldest entry in flight has ended.
     bool has_ended() const noexcept { return completed_ != handed_ && returned(completed_); }
     /// Publishes completions of entries that have ended, and of a failure without an entry.
