@@ -23,7 +23,7 @@ with touch
 with dma_buf
 check_has "why a dma-buf is refused" "pass the address of the memory as iova" "$(cat "$work/words")"
 for devices in 1 2; do
-    for case in reliable unreliable datagrams atomics freed; do
+    for case in reliable unreliable datagrams atomics freed context; do
         with $case --devices $devices
     done
 done

@@ -15,7 +15,7 @@
 enum { bytes = 1 << 20, half = bytes / 2, entries = 64, may_do_all = all_rights | IBV_ACCESS_REMOTE_ATOMIC };
 
 typedef unsigned long long device_pointer;
-static int (*init)(unsigned), (*retain)(void**, int), (*set_current)(void*);
+static int (*init)(unsigned), (*retain)(void**, int), (*set_current)(void*), (*create)(void**, unsigned, int);
 static int (*allocate)(device_pointer*, size_t), (*release)(device_pointer);
 static int (*to_gpu)(device_pointer, const void*, size_t), (*from_gpu)(void*, device_pointer, size_t);
 static int (*describe)(void*, device_pointer, size_t, int, unsigned long long);
@@ -28,6 +28,7 @@ static void open_driver(void)
     NEED(init = (int (*)(unsigned))dlsym(driver, "cuInit"));
     NEED(retain = (int (*)(void**, int))dlsym(driver, "cuDevicePrimaryCtxRetain"));
     NEED(set_current = (int (*)(void*))dlsym(driver, "cuCtxSetCurrent"));
+    NEED(create = (int (*)(void**, unsigned, int))dlsym(driver, "cuCtxCreate_v2"));
     NEED(allocate = (int (*)(device_pointer*, size_t))dlsym(driver, "cuMemAlloc_v2"));
     NEED(release = (int (*)(device_pointer))dlsym(driver, "cuMemFree_v2"));
     NEED(to_gpu = (int (*)(device_pointer, const void*, size_t))dlsym(driver, "cuMemcpyHtoD_v2"));
@@ -414,6 +415,20 @@ static struct ibv_mr* of_buffer(struct side* of, int descriptor, uint64_t offset
     return ibv_reg_dmabuf_mr(of->pd, offset, count, iova, descriptor, may_do_all);
 }
 
+/* Memory of a context of the program's own, as perftest makes it. */
+static void of_context(void)
+{
+    void* own = NULL;
+    CHECK("ibv_dereg_mr", 0, ibv_dereg_mr(b.of_gpu));
+    NEED(release(b.gpu) == 0 && create(&own, 0, 0) == 0 && allocate(&b.gpu, bytes) == 0);
+    NEED(b.of_gpu = ibv_reg_mr(b.pd, (void*)b.gpu, bytes, may_do_all));
+    put(&b, 4);
+    connect_sides(IBV_QPT_RC);
+    move(100000, 5);
+    send_some(70000, 6);
+    disconnect();
+}
+
 #define REFUSED(number, ...) \
     do { \
         errno = 0; \
@@ -474,7 +489,8 @@ int main(int count, char** arguments)
         void (*run)(void);
     } cases[] = {{"reliable", of_reliable}, {"unreliable", of_unreliable}, {"datagrams", of_datagrams},
                  {"atomics", of_atomics},   {"loss", of_loss},             {"freed", of_freed},
-                 {"touch", of_touch},       {"dma_buf", of_dma_buf}};
+                 {"touch", of_touch},       {"dma_buf", of_dma_buf},
+                 {"context", of_context}};
     begin();
     for (size_t each = 0; each < sizeof cases / sizeof *cases; ++each)
         if (count > 1 && strcmp(arguments[1], cases[each].name) == 0)
