@@ -6,6 +6,7 @@
 //   ./rdma_client_server --connect 192.0.2.1:18515 -n net_af_packet0,iface=eth0
 //   ./rdma_client_server --connections 3     several connections, whose messages take receives from one ring
 //   ./rdma_client_server --cache             the peer's keys come from a registration cache
+//   ./rdma_client_server -g cuda:0 --payload device     all payload lies in the GPU's own memory
 //
 // With --cm, the two programs connect their queue pairs by the RDMA connection manager.
 #include "rdma_client_server.kernel.h"
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <map>
 #include <optional>
 #include <span>
 #include <thread>
@@ -38,6 +40,7 @@ struct options {
     std::string listen, connect, port = "loopback", device = "cpu", address;
     std::uint32_t count = 4, timeout = 30, connections = 1;
     bool shared = false, cm = false, cache = false;
+    weftio::memory_kind payload = weftio::memory_kind::cpu_device;
 
     bool is_server() const { return connect.empty(); }
     bool shares() const { return shared || connections > 1; }
@@ -79,11 +82,32 @@ struct cached_keys {
     weftio::remote_region remote;
 };
 
+/// Pieces of payload in memory of the chosen kind, which kernels and the NIC use.
+struct payload {
+    payload(const weftio::port& port, const weftio::device& device, weftio::memory_kind kind, std::uint32_t count,
+            std::uint32_t bytes)
+        : memory(device.allocate(std::size_t{count} * bytes, kind)), region(port, memory),
+          pieces(region, device, {.count = count, .buffer_bytes = bytes, .stride_bytes = bytes})
+    {}
+
+    weftio::memory memory;
+    weftio::memory_region region;
+    weftio::buf_arr pieces;
+};
+
+/// The bytes, wherever they lie.
+std::vector<std::uint8_t> content_of(const weftio::memory& memory)
+{
+    std::vector<std::uint8_t> all(memory.bytes());
+    memory.download(all.data(), all.size());
+    return all;
+}
+
 /// One end: queue pairs, memory that the peer may access, and the description of the peer's memory.
 struct end {
     end(const options& wanted, const weftio::port& port, const weftio::device& device, const std::string& address,
-        std::size_t bytes, weftio::tcp_exchange peer)
-        : at(port, {.address = address}), memory(device.allocate(bytes, weftio::memory_kind::cpu_device)),
+        weftio::memory of_peer, weftio::tcp_exchange peer)
+        : at(port, {.address = address}), memory(std::move(of_peer)),
           region(port, memory, {.rights = wanted.cache ? access::local_write : peer_may}), exchange(std::move(peer))
     {
         if (wanted.cache)
@@ -174,7 +198,8 @@ struct end {
 bool serve(const options& wanted, const weftio::port& port, const weftio::device& device, weftio::tcp_exchange client)
 {
     const std::string address = wanted.address.empty() ? "10.0.0.1" : wanted.address;
-    end here(wanted, port, device, address, std::size_t{wanted.count} * BUFFER_BYTES, std::move(client));
+    end here(wanted, port, device, address, device.allocate(std::size_t{wanted.count} * BUFFER_BYTES, wanted.payload),
+             std::move(client));
     weftio::buf_arr buffers(here.region, device, {.count = wanted.count, .buffer_bytes = BUFFER_BYTES});
     weftio::buf_arr landing(port, device, {.count = 64, .buffer_bytes = PIECE_BYTES});
     auto arrival_memory = device.allocate(wanted.count * 2 * sizeof(arrival), weftio::memory_kind::cpu_device);
@@ -186,8 +211,9 @@ bool serve(const options& wanted, const weftio::port& port, const weftio::device
                                       here.theirs.on_device(), arrivals);
     bool as_sent = here.finish(kernel);
     const auto* const came = static_cast<const arrival*>(arrival_memory.cpu_address());
+    const std::vector<std::uint8_t> content = content_of(here.memory);
     for (std::uint32_t piece = 0; piece < wanted.count * 2; ++piece) {
-        const auto* const bytes = static_cast<const std::uint8_t*>(here.memory.cpu_address()) + piece * PIECE_BYTES;
+        const auto* const bytes = content.data() + std::size_t{piece} * PIECE_BYTES;
         const bool right = is_whole(bytes, piece) && came[piece].immediate == piece &&
                            came[piece].kind == (piece / 2 % 2 ? WEFTIO_DEV_RDMA_SEND_IMM : WEFTIO_DEV_RDMA_WRITE_IMM);
         fmt::print("Server: buffer {}, piece {}: {} with immediate value {}, bytes of {:#04x}{}{}\n", piece / 2,
@@ -204,21 +230,26 @@ bool serve(const options& wanted, const weftio::port& port, const weftio::device
 bool ask(const options& wanted, const weftio::port& port, const weftio::device& device, weftio::tcp_exchange server)
 {
     const std::string address = wanted.address.empty() ? "10.0.0.2" : wanted.address;
-    end here(wanted, port, device, address, wanted.connections * sizeof(weftio_u64), std::move(server));
+    end here(wanted, port, device, address,
+             device.allocate(wanted.connections * sizeof(weftio_u64), weftio::memory_kind::cpu_device),
+             std::move(server));
     const auto pieces = static_cast<std::uint32_t>(here.theirs.bytes / PIECE_BYTES);
-    weftio::buf_arr from(port, device, {.count = pieces, .buffer_bytes = PIECE_BYTES});
-    weftio::buf_arr back(port, device, {.count = 1, .buffer_bytes = pieces * PIECE_BYTES});
-    for (std::uint32_t piece = 0; piece < pieces; ++piece)
-        std::memset(from.cpu_address(piece), byte_of(piece), PIECE_BYTES);
+    payload from(port, device, wanted.payload, pieces, PIECE_BYTES);
+    payload back(port, device, wanted.payload, 1, pieces * PIECE_BYTES);
+    std::vector<std::uint8_t> content(from.memory.bytes());
+    for (std::size_t at = 0; at != content.size(); ++at)
+        content[at] = byte_of(at / PIECE_BYTES);
+    from.memory.upload(content.data(), content.size());
     const auto* const signals = static_cast<const weftio_u64*>(here.memory.device_address());
-    auto kernel =
-        wanted.shares()
-            ? device.launch(rdma_shared_client_kernel, {}, *here.several, from, here.theirs.on_device(), signals, back)
-            : device.launch(rdma_client_kernel, {}, *here.own, from, here.theirs.on_device(), signals, back);
+    auto kernel = wanted.shares() ? device.launch(rdma_shared_client_kernel, {}, *here.several, from.pieces,
+                                                  here.theirs.on_device(), signals, back.pieces)
+                                  : device.launch(rdma_client_kernel, {}, *here.own, from.pieces,
+                                                  here.theirs.on_device(), signals, back.pieces);
     bool as_sent = here.finish(kernel);
+    content = content_of(back.memory);
     std::uint32_t whole = 0;
     for (std::uint32_t piece = 0; piece < pieces; ++piece)
-        whole += is_whole(static_cast<const std::uint8_t*>(back.cpu_address(0)) + piece * PIECE_BYTES, piece);
+        whole += is_whole(content.data() + std::size_t{piece} * PIECE_BYTES, piece);
     const auto ready = *static_cast<const weftio_u64*>(here.memory.cpu_address());
     fmt::print("Client: {} of {} buffers were ready; {} pieces sent, {} verified\n", ready, pieces / 2, pieces, whole);
     if (here.keys)
@@ -273,6 +304,13 @@ int main(int argc, char** argv)
     app.add_flag("--shared", wanted.shared, "the shared receive ring also for 1 connection, at both ends");
     app.add_flag("--cm", wanted.cm, "connect the queue pairs by the RDMA connection manager, at both ends");
     app.add_flag("--cache", wanted.cache, "take the key for the peer from a registration cache");
+    const std::map<std::string, weftio::memory_kind> kinds{{"cpu_device", weftio::memory_kind::cpu_device},
+                                                           {"device", weftio::memory_kind::device}};
+    app.add_option(
+           "--payload", wanted.payload,
+           "memory of the payload: cpu_device, or device, the GPU's own, which its copy engine reads and writes")
+        ->transform(CLI::CheckedTransformer(kinds))
+        ->default_str("cpu_device");
     app.add_option("--timeout", wanted.timeout, "seconds to wait for the peer; 0: no limit");
     app.set_version_flag("-V,--version", "rdma_client_server " WEFTIO_VERSION);
     return sample::main_of(app, argc, argv, [&] {

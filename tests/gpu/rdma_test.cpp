@@ -65,4 +65,30 @@ TEST_F(GpuRdma, KernelsAnswerDatagramsToTheQueuePairThatAsked)
     }
 }
 
+/// Payload in the GPU's own memory at both ends, of which the CPU can access no byte.
+TEST_F(GpuRdma, KernelsWriteBetweenMemoriesOfTheGpu)
+{
+    constexpr std::size_t bytes = 64000;
+    for (const bool one_port : {true, false}) {
+        SCOPED_TRACE(one_port ? "one port" : "two ports");
+        public_pair ends({one_port, engine_mode::thread}, {.entries = 64, .receive_entries = 64}, gpu_spec());
+        ends.connect();
+        memory from = gpu().allocate(bytes, memory_kind::device), into = gpu().allocate(bytes, memory_kind::device);
+        std::vector<std::uint8_t> content(bytes), came(bytes);
+        for (std::size_t at = 0; at != bytes; ++at)
+            content[at] = static_cast<std::uint8_t>(at * 7 + at / 251);
+        from.upload(content.data(), bytes);
+        memory_region source(ends.ports.get(0), from);
+        memory_region target(ends.ports.get(one_port ? 0 : 1), into, {.rights = all_rights});
+        const buf_arr pieces(source, gpu(), {.count = 640, .buffer_bytes = 100, .stride_bytes = 100});
+        const shared_words said(gpu(), 2);
+        running_kernel kernel = gpu().launch(rdma_writes_pieces_kernel, {2, 32}, ends.queue(0),
+                                             remote_region::of(target).on_device(), pieces, said.on_device());
+        ASSERT_TRUE(kernel.wait_for(patience));
+        EXPECT_EQ(ends.queue(0).counters().done, 640u);
+        into.download(came.data(), bytes);
+        EXPECT_EQ(came, content);
+    }
+}
+
 } // namespace weftio::test

@@ -44,6 +44,12 @@ for connections in 1 3; do
     done
 done
 
+# Payload in memory that the CPU cannot access needs a copy engine, which a GPU has.
+said=$(bounded "$sample" --payload device 2>&1)
+check "--payload device on cpu: exit status" 4 $?
+check_has "--payload device on cpu: why" "device cpu: no copy engine" "$said"
+check_has "--payload nowhere: why" "--payload: Check nowhere value in {" "$("$sample" --payload nowhere 2>&1)"
+
 # The peer's keys from a registration cache: each connection asks, the first one registers.
 for connections in 1 3; do
     said=$(bounded "$sample" --cache --connections $connections 2>&1)

@@ -58,6 +58,10 @@ class memory {
     /// finished, but never for a running kernel.
     /// @throws weftio::error errc::invalid_argument `bytes` is larger than the memory
     void upload(const void* from, std::size_t bytes);
+    /// Copies `bytes` bytes from the start of the memory to the host, whatever its kind. Blocks until the copy has
+    /// finished, but never for a running kernel.
+    /// @throws weftio::error errc::invalid_argument the memory has fewer bytes
+    void download(void* to, std::size_t bytes) const;
     /// Exports the memory as a dma-buf for a NIC's driver. Returns a file descriptor, which the caller closes.
     /// @throws weftio::error errc::not_supported the memory is not a GPU's own
     [[nodiscard]] int export_dma_buf() const;

@@ -41,8 +41,8 @@ class memory_region {
  public:
     /// Registers the memory with one port; register_with() adds others. If the CPU cannot access the memory (of a GPU),
     /// the GPU's copy engine copies frames to the host when they are sent, and payload of queue pairs in both
-    /// directions; atomics of peers are refused there. The first such region of a port allocates 12 MiB of pinned memory
-    /// per engine.
+    /// directions; atomics of peers are refused there. The first such region of a port allocates 12 MiB of pinned
+    /// memory per engine.
     /// @throws weftio::error errc::not_reachable `rights` include writing, and the memory is adopted and read-only;
     ///         errc::not_supported the CPU cannot access the memory, and its device has no copy engine;
     ///         errc::invalid_argument the memory is empty, or `rights` include remote_write or remote_atomic without

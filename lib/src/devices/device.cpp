@@ -233,6 +233,15 @@ void memory::upload(const void* from, std::size_t bytes)
     block_->owner->upload(block_->at, from, bytes);
 }
 
+void memory::download(void* to, std::size_t bytes) const
+{
+    if (bytes > bytes_)
+        throw error(errc::invalid_argument, fmt::format("weftio: device memory: download: {} bytes are asked for, and "
+                                                        "there are {}; ask for no more",
+                                                        bytes, bytes_));
+    block_->owner->download(to, block_->at.device, bytes);
+}
+
 int memory::export_dma_buf() const
 {
     return block_->owner->export_dma_buf(block_->at, bytes_);

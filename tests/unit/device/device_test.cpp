@@ -71,6 +71,19 @@ TEST_P(Device, RefusesMemoryThatCannotBe)
     EXPECT_EQ(refusal(SIZE_MAX, 4096), errc::out_of_memory);
 }
 
+TEST_P(Device, CopiesToMemoryOfAnyKindAndBack)
+{
+    for (const memory_kind kind : {memory_kind::cpu_device, memory_kind::device}) {
+        memory made = device_.allocate(5000, kind);
+        std::vector<std::uint8_t> there(5000, 7), back(5000);
+        made.upload(there.data(), 3000);
+        std::fill(there.begin() + 3000, there.end(), std::uint8_t{0});
+        made.download(back.data(), back.size());
+        EXPECT_EQ(back, there);
+        EXPECT_THROW(made.download(back.data(), 5001), error);
+    }
+}
+
 TEST_P(Device, MemoryMovesAndKeepsItsDevice)
 {
     memory first = device::open(GetParam()).allocate(64, memory_kind::cpu_device);
