@@ -1,9 +1,10 @@
 // What two cores can exchange at all, for comparison with an engine and a kernel on a core each (bench/versus):
 //
-// - cache lines one way: one core fills the lines of a ring, the other sees that they are filled and reads a word of each;
+// - cache lines one way: one core fills the lines of a ring, the other sees that they are filled, and reads a word of
+//   each;
 // - cache lines there and back: the reader answers each line with one of a second ring;
-// - mbufs through an rte_ring: one core takes packets from net_null, the other swaps their addresses and sends them, as a
-//   pipeline of DPDK does.
+// - mbufs through an rte_ring: one core takes packets from net_null, the other swaps their addresses and sends them, as
+//   a pipeline of DPDK does.
 //
 //   ./exchange_bench                          all three, between cores 0 and 1
 //   ./exchange_bench --cores 2,4 --only back --report
@@ -92,7 +93,7 @@ class lines {
     std::vector<line> lines_;
 };
 
-/// Runs until `over` is set. Returns lines a second.
+/// Returns lines a second: all that were read, or came back.
 double exchange_lines(const options& wanted, bool there_and_back)
 {
     lines there(wanted.slots), back(wanted.slots);
