@@ -210,6 +210,11 @@ bool queue_pair::must_wait(const net::roce_packet& request) const noexcept
     return shape.operation == net::roce_operation::compare_swap || shape.operation == net::roce_operation::fetch_add;
 }
 
+[[gnu::cold, gnu::noinline]] bool queue_pair::has_copies_to_wait_for() const noexcept
+{
+    return any_pair::waits_for_copies() || has_postponed();
+}
+
 void queue_pair::postpone(const net::roce_packet& request)
 {
     if (!postponed_)

@@ -100,10 +100,8 @@ class queue_pair final : public any_pair {
     void postpone(const net::roce_packet& request);
     void take_postponed();
     bool has_postponed() const noexcept { return postponed_ && !postponed_->empty(); }
-    bool waits_for_copies() const noexcept
-    {
-        return staged_.used() && (any_pair::waits_for_copies() || has_postponed());
-    }
+    bool waits_for_copies() const noexcept { return staged_.used() && has_copies_to_wait_for(); }
+    bool has_copies_to_wait_for() const noexcept;
     void report_responder_failure() noexcept;
     void dump_connection(rdma_dump& into) const;
     void dump_requests(rdma_dump& into);
