@@ -232,7 +232,7 @@ TEST(EntryJump, TakesFunctionsSideBySide)
     two.put();
     three.put();
     original.store(reinterpret_cast<function>(two.original()));
-    for (const std::size_t each : {0, 16, 32})
+    for (const std::size_t each : {0U, 16U, 32U})
         EXPECT_EQ(made.go_on(each, 1), 102);
     EXPECT_TRUE(two.remove());
     EXPECT_EQ(made.go_on(0, 1), 102);
