@@ -55,7 +55,7 @@ run_rdma()
 }
 
 if [ -x "$build/bench/rdma_bench" ]; then
-    limit=$((3730 * percent / 100))
+    limit=$((3745 * percent / 100))
     read -r few_instructions few_messages < <(run_rdma 0.3) && read -r instructions messages < <(run_rdma 1.5) ||
         { echo "RDMA: the benchmark failed"; exit 1; }
     each=$(((instructions - few_instructions) / (messages - few_messages)))

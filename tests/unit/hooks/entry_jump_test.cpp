@@ -42,7 +42,15 @@ class made_function {
 
  private:
     static constexpr std::size_t all = 4096;
-    void* const pages_ = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    /// Far from other memory, and from the end of the address space, where a jump can lead to nothing: without random
+    /// addresses (setarch -R) the system maps everything there.
+    static void* next_place()
+    {
+        static std::atomic<std::uintptr_t> next{0x7e90'0000'0000};
+        return reinterpret_cast<void*>(next.fetch_add(std::uintptr_t{6} << 30));
+    }
+
+    void* const pages_ = mmap(next_place(), all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     std::uint8_t* at_ = nullptr;
 };
 
