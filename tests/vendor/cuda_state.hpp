@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -90,10 +91,15 @@ inline std::vector<std::function<void()>> waiting; ///< copies, while they are h
 /// The driver has ended with the process: each call is refused from then on.
 inline std::atomic<bool> ended{false};
 
-/// Of the calling thread. They stay: handlers of exit() may still call.
+/// Of the calling thread. Those of all threads stay: handlers of exit() may still call.
 inline std::vector<gpu*>& contexts()
 {
-    static thread_local auto* const only = new std::vector<gpu*>;
+    static auto& of_all = *new std::deque<std::vector<gpu*>>;
+    static auto& guard = *new std::mutex;
+    static thread_local std::vector<gpu*>* const only = [] {
+        const std::lock_guard lock(guard);
+        return &of_all.emplace_back();
+    }();
     return *only;
 }
 
@@ -196,9 +202,11 @@ class gpu_pages {
     }
 
     static constexpr std::size_t all = std::size_t{4} << 30;
-    std::byte* map(int protection) const
+    /// Far below the libraries: a jump from one of them wants free memory near it.
+    std::byte* map(std::uintptr_t near, int protection) const
     {
-        return static_cast<std::byte*>(mmap(nullptr, all, protection, MAP_SHARED | MAP_NORESERVE, file_, 0));
+        return static_cast<std::byte*>(
+            mmap(reinterpret_cast<void*>(near), all, protection, MAP_SHARED | MAP_NORESERVE, file_, 0));
     }
     static int make_file()
     {
@@ -207,8 +215,8 @@ class gpu_pages {
     }
 
     const int file_ = make_file();
-    std::byte* const first_ = map(PROT_NONE);
-    std::byte* const alias_ = map(PROT_READ | PROT_WRITE);
+    std::byte* const first_ = map(0x7ea0'0000'0000, PROT_NONE);
+    std::byte* const alias_ = map(0x7eb0'0000'0000, PROT_READ | PROT_WRITE);
     std::byte* next_ = first_;
     std::vector<std::pair<std::byte*, std::size_t>> freed_;
 };
