@@ -13,6 +13,7 @@
 #include "guarded.hpp"
 #include "keys/key_table.hpp"
 #include "nic/soft/rdma/rdma_sends.hpp"
+#include "nic/soft/rdma/staged_pair.hpp"
 #include "raw_entry.hpp"
 #include "roce/key_memory.hpp"
 
@@ -341,7 +342,10 @@ class windows_of_a_nic {
     std::array<std::uint32_t, region_count> regions_{};
     std::array<std::uint32_t, window_count> windows_{};
     nic::soft::turn_rounds rounds_;
-    nic::soft::rdma_sends sends_{ring(), rdma_service::reliable, keys_, {us_, &held_}, rounds_};
+    nic::soft::staged_copies copies_; // none
+    nic::soft::roce_sender sender_{{}};
+    nic::soft::staged_pair staged_{copies_, sender_};
+    nic::soft::rdma_sends sends_{ring(), rdma_service::reliable, keys_, {us_, &held_}, rounds_, staged_};
     roce::key_memory ours_{keys_, us_, &held_}, others_{keys_, another_};
 };
 
