@@ -8,31 +8,17 @@
 #include <thread>
 #include <vector>
 
+#include "cache_fixture.hpp"
 #include "devices/cuda/bar1.hpp"
-#include "devices/cuda/cuda_device.hpp"
-#include "fixture.hpp"
 #include "mapped_range.hpp"
-#include "nic/soft/dma/soft_dma.hpp"
-#include "weftio/dma.hpp"
-#include "weftio/registration_cache.hpp"
 
 namespace weftio::test {
 namespace {
 
 namespace cuda = devices::cuda;
-constexpr access peer_writes = access::local_write | access::remote_write;
 
-class GpuRegistrations : public gpu_fixture {
+class GpuRegistrations : public gpu_cache_fixture {
  protected:
-    void SetUp() override
-    {
-        gpu_fixture::SetUp();
-        if (IsSkipped())
-            return;
-        cache.register_with(engine);
-        cache.add_memory_of(gpu());
-    }
-    cuda::cuda_device& backend() const { return static_cast<cuda::cuda_device&>(detail::internals::backend(gpu())); }
     const cuda::driver& api() const { return backend().api(); }
     std::byte* allocate(std::size_t bytes) const
     {
@@ -52,10 +38,6 @@ class GpuRegistrations : public gpu_fixture {
         backend().download(seen.data(), at, bytes);
         return seen;
     }
-    bool knows(std::uint32_t key) const
-    {
-        return dynamic_cast<nic::soft::soft_dma&>(detail::internals::backend(engine)).keys().find(key).has_value();
-    }
     std::string refusal_of(const void* address, std::size_t bytes)
     {
         const auto before = cache.counters().registrations;
@@ -69,9 +51,6 @@ class GpuRegistrations : public gpu_fixture {
                 .bytes = static_cast<weftio_u32>(bytes),
                 .lkey_be = weftio_swap32(key)};
     }
-
-    dma_engine engine;
-    registration_cache cache;
 };
 
 } // namespace

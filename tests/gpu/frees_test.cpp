@@ -1,12 +1,8 @@
 // registration_cache that sees frees of the driver, and of CUDA's runtime, which this program has linked statically.
 #include <cstddef>
 
-#include "devices/cuda/cuda_device.hpp"
-#include "fixture.hpp"
+#include "cache_fixture.hpp"
 #include "mapped_range.hpp"
-#include "nic/soft/dma/soft_dma.hpp"
-#include "weftio/dma.hpp"
-#include "weftio/registration_cache.hpp"
 
 // Of the runtime's ABI.
 extern "C" int cudaMalloc(void**, std::size_t);
@@ -17,37 +13,21 @@ namespace weftio::test {
 namespace {
 
 namespace cuda = devices::cuda;
-constexpr access by_peers = access::local_write | access::remote_write;
 constexpr std::size_t bytes = std::size_t{2} << 20;
 
-class GpuFrees : public gpu_fixture {
+class GpuFrees : public gpu_cache_fixture {
  protected:
-    void SetUp() override
-    {
-        gpu_fixture::SetUp();
-        if (IsSkipped())
-            return;
-        cache.register_with(engine);
-        cache.add_memory_of(gpu());
-    }
-    cuda::cuda_device& backend() const { return static_cast<cuda::cuda_device&>(detail::internals::backend(gpu())); }
-    bool knows(std::uint32_t key) const
-    {
-        return dynamic_cast<nic::soft::soft_dma&>(detail::internals::backend(engine)).keys().find(key).has_value();
-    }
+    GpuFrees() : gpu_cache_fixture({.staleness_of_gpus = gpu_staleness::seen_frees}) {}
     /// By any function: keys are gone when it returns, without a get().
     template <class Free>
     void expect_seen(const void* memory, Free&& free)
     {
-        const registration held = cache.get(memory, 100, by_peers);
+        const registration held = cache.get(memory, 100, peer_writes);
         ASSERT_TRUE(knows(held.lkey()) && knows(held.rkey()));
         free();
         EXPECT_FALSE(knows(held.lkey()));
         EXPECT_FALSE(knows(held.rkey()));
     }
-
-    dma_engine engine;
-    registration_cache cache{{.staleness_of_gpus = gpu_staleness::seen_frees}};
 };
 
 } // namespace
@@ -85,9 +65,9 @@ TEST_F(GpuFrees, LetMemoryComeBack)
     for (int round = 0; round < 100; ++round) {
         void* memory = nullptr;
         ASSERT_EQ(cudaMalloc(&memory, bytes), 0);
-        const registration held = cache.get(memory, bytes, by_peers);
+        const registration held = cache.get(memory, bytes, peer_writes);
         EXPECT_NE(held.rkey(), before);
-        EXPECT_EQ(cache.get(memory, bytes, by_peers).rkey(), held.rkey());
+        EXPECT_EQ(cache.get(memory, bytes, peer_writes).rkey(), held.rkey());
         before = held.rkey();
         EXPECT_EQ(cudaFree(memory), 0);
         EXPECT_FALSE(knows(before));

@@ -348,12 +348,17 @@ static void of_datagrams(void)
     disconnect();
 }
 
-static void of_atomics(void)
+/* One operation of a new connection, from or to `piece` and the other side's GPU. */
+static void ends_with(const char* what, enum ibv_wc_status status, enum ibv_wr_opcode opcode, struct ibv_sge piece)
 {
     connect_sides(IBV_QPT_RC);
-    CHECK("atomic on the GPU", IBV_WC_REM_ACCESS_ERR,
-          run(IBV_WR_ATOMIC_FETCH_AND_ADD, on_host(&a, 0, 8), b.gpu, b.of_gpu->rkey));
+    CHECK(what, status, run(opcode, piece, b.gpu, b.of_gpu->rkey));
     disconnect();
+}
+
+static void of_atomics(void)
+{
+    ends_with("atomic on the GPU", IBV_WC_REM_ACCESS_ERR, IBV_WR_ATOMIC_FETCH_AND_ADD, on_host(&a, 0, 8));
     connect_sides(IBV_QPT_RC);
     uint64_t before = 41, got = 0;
     memcpy(b.host, &before, sizeof before);
@@ -383,22 +388,13 @@ static void of_freed(void)
     CHECK("WRITE to freed memory", IBV_WC_REM_ACCESS_ERR,
           run(IBV_WR_RDMA_WRITE, on_host(&a, 0, 9000), b.gpu, b.of_gpu->rkey));
     disconnect();
-    connect_sides(IBV_QPT_RC);
-    CHECK("READ of freed memory", IBV_WC_REM_ACCESS_ERR,
-          run(IBV_WR_RDMA_READ, on_host(&a, 0, 9000), b.gpu, b.of_gpu->rkey));
-    disconnect();
+    ends_with("READ of freed memory", IBV_WC_REM_ACCESS_ERR, IBV_WR_RDMA_READ, on_host(&a, 0, 9000));
     CHECK("ibv_dereg_mr of freed memory", 0, ibv_dereg_mr(b.of_gpu));
     NEED(allocate(&b.gpu, bytes) == 0);
     NEED(b.of_gpu = ibv_reg_mr(b.pd, (void*)b.gpu, bytes, may_do_all));
     CHECK("cuMemFree", 0, release(a.gpu));
-    connect_sides(IBV_QPT_RC);
-    CHECK("WRITE from freed memory", IBV_WC_LOC_PROT_ERR,
-          run(IBV_WR_RDMA_WRITE, on_gpu(&a, 0, 9000), b.gpu, b.of_gpu->rkey));
-    disconnect();
-    connect_sides(IBV_QPT_RC);
-    CHECK("READ into freed memory", IBV_WC_LOC_PROT_ERR,
-          run(IBV_WR_RDMA_READ, on_gpu(&a, 0, 9000), b.gpu, b.of_gpu->rkey));
-    disconnect();
+    ends_with("WRITE from freed memory", IBV_WC_LOC_PROT_ERR, IBV_WR_RDMA_WRITE, on_gpu(&a, 0, 9000));
+    ends_with("READ into freed memory", IBV_WC_LOC_PROT_ERR, IBV_WR_RDMA_READ, on_gpu(&a, 0, 9000));
     CHECK("ibv_dereg_mr of freed memory", 0, ibv_dereg_mr(a.of_gpu));
     NEED(allocate(&a.gpu, bytes) == 0);
     NEED(a.of_gpu = ibv_reg_mr(a.pd, (void*)a.gpu, bytes, may_do_all));

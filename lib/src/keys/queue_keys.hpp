@@ -64,7 +64,8 @@ class queue_keys {
     {
         remembered_ = 0;
         const refusal why = resolve_region(nic_, key, needed, {.domain = domain_}, region_);
-        if (why == refusal::none && region_.entry.domain == domain_) // what others decide is asked again
+        if (why == refusal::none &&
+            region_.entry.domain == domain_) // not of a window or a stale region: each use of those is judged
             remembered_ = key;
         return why;
     }
