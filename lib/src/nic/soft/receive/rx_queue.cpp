@@ -13,6 +13,7 @@
 
 #include "core/guarded.hpp"
 #include "core/log.hpp"
+#include "core/prefetch.hpp"
 #include "nic/soft/send/send_headers.hpp"
 
 namespace weftio::nic::soft {
@@ -94,6 +95,13 @@ std::uint32_t rx_queue::reclaim()
     }
     posted_ += more;
     return free_.count();
+}
+
+void rx_queue::fetch_completions(std::uint32_t most) const noexcept
+{
+    const std::uint32_t count = std::min(most, posted_ - filled_);
+    for (std::uint32_t at = 0; at < count; ++at)
+        core::fetch_to_write(&ring_.completions[(filled_ + at) & (ring_.depth - 1)]);
 }
 
 bool rx_queue::copy(std::uint32_t slot, const rte_mbuf& mbuf)

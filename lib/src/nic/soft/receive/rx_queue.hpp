@@ -5,7 +5,6 @@
 #include <rte_mbuf.h>
 #include <rte_vect.h>
 
-#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -16,7 +15,6 @@
 #include <vector>
 
 #include "core/counter.hpp"
-#include "core/prefetch.hpp"
 #include "nic/soft/receive/free_slots.hpp"
 #include "nic/soft/receive/rx_ring.hpp"
 #include "nic/soft/receive/staging.hpp"
@@ -87,12 +85,7 @@ class rx_queue {
     std::uint32_t free_at_least(std::uint32_t wanted) { return free_.count() < wanted ? reclaim() : free_.count(); }
     /// Has the cache lines of the next completions fetched, at most `most`, while something else is done: a kernel on
     /// another core has read them last, and one by one they take as long as all other work on a packet.
-    void fetch_completions(std::uint32_t most) const noexcept
-    {
-        const std::uint32_t count = std::min(most, posted_ - filled_);
-        for (std::uint32_t at = 0; at < count; ++at)
-            core::fetch_to_write(&ring_.completions[(filled_ + at) & (ring_.depth - 1)]);
-    }
+    void fetch_completions(std::uint32_t most) const noexcept;
     /// Takes a free slot. Neither a driver nor the kernel reads or writes the slot before its completion.
     /// @pre has_room()
     std::uint32_t take_slot()
