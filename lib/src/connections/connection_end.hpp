@@ -24,7 +24,7 @@ class connection_end {
     };
 
     /// @param first  passive: the event that announces it
-    explicit connection_end(cm::event first = {}) : last_(std::move(first)) {}
+    explicit connection_end(cm::event first = {}) : first_(std::move(first)), last_(first_) {}
     connection_end(const connection_end&) = delete;
     connection_end& operator=(const connection_end&) = delete;
 
@@ -39,6 +39,7 @@ class connection_end {
     bool end();
 
     phase now() const;
+    const cm::event& first() const { return first_; } ///< passive: with the REQ, whatever has come since
     cm::event last() const; ///< that has led to this phase
     /// Blocks until now() is not `before`, but not beyond `until`. @return whether it is not
     bool wait(phase before, std::chrono::steady_clock::time_point until) const;
@@ -46,6 +47,7 @@ class connection_end {
  private:
     void finish();
 
+    const cm::event first_;
     mutable std::mutex mutex_; ///< guards the next ones
     mutable std::condition_variable changed_;
     phase now_ = phase::asked;

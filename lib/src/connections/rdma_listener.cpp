@@ -14,7 +14,7 @@ using connections::connection_end;
 
 struct rdma_request::state {
     state(const rdma_device& at, std::shared_ptr<connection_end> events)
-        : manager(at), end(std::move(events)), asked(end->last()), request(std::get<cm::req>(asked.body)),
+        : manager(at), end(std::move(events)), asked(end->first()), request(std::get<cm::req>(asked.body)),
           address(net::text_of(asked.route.peer)), header(*cm::read_ip_header(request.data)),
           data(request.data.begin() + cm::ip_header::bytes, request.data.end())
     {}
@@ -124,8 +124,8 @@ rdma_listener::state::~state()
 {
     stop();
     for (const auto& end : waiting_) {
-        manager->reject(end->last().id, {.reason = cm::reject_reason::invalid_service_id});
-        manager->forget(end->last().id);
+        manager->reject(end->first().id, {.reason = cm::reject_reason::invalid_service_id});
+        manager->forget(end->first().id);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "connections/agent.hpp"
+#include "connections/connection_end.hpp"
 #include "public_pair.hpp"
 #include "rdma/rdma_end.hpp"
 #include "weftio/error.hpp"
@@ -129,6 +130,16 @@ TEST_P(Agents, RejectAServiceThatNobodyListensTo)
     ASSERT_EQ(refused.kind, cm::event_kind::rejected);
     EXPECT_EQ(refused.id, id);
     EXPECT_EQ(std::get<cm::rej>(refused.body).reason, cm::reject_reason::invalid_service_id);
+}
+
+/// A listener's user takes a request while its REJ comes.
+TEST(ConnectionEnd, KeepsItsRequestWhenItsPeerGivesUp)
+{
+    connections::connection_end end(cm::event{.id = 5, .body = cm::req{.queue = 77}});
+    end.told({.kind = cm::event_kind::rejected, .id = 5, .body = cm::rej{}});
+    EXPECT_EQ(end.now(), connections::connection_end::phase::over);
+    ASSERT_TRUE(std::holds_alternative<cm::req>(end.first().body));
+    EXPECT_EQ(std::get<cm::req>(end.first().body).queue, 77u);
 }
 
 TEST_P(Agents, ConnectAThousandTimes)

@@ -59,7 +59,8 @@ bool plugin_survives_unmapped_memory() noexcept
         const weftio::memory adopted = device.adopt(pages, bytes),
                              own = device.allocate(bytes, weftio::memory_kind::cpu_device);
         const weftio::memory_region from(engine, adopted), to(engine, own);
-        munmap(pages, bytes);
+        // Gone, but its addresses are kept: another thread would get them for memory of its own.
+        mmap(pages, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         weftio_dev_dma_memcpy(queue.handle(), to.buffer(), 0, from.buffer(), 0, bytes, 0);
         return weftio_dev_dma_commit_wait(queue.handle(), 0) == WEFTIO_DEV_QUEUE_ERROR;
     });
