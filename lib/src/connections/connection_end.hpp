@@ -40,7 +40,7 @@ class connection_end {
 
     phase now() const;
     const cm::event& first() const { return first_; } ///< passive: with the REQ, whatever has come since
-    cm::event last() const; ///< that has led to this phase
+    cm::event last() const;                           ///< that has led to this phase
     /// Blocks until now() is not `before`, but not beyond `until`. @return whether it is not
     bool wait(phase before, std::chrono::steady_clock::time_point until) const;
 

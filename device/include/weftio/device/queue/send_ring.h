@@ -35,7 +35,7 @@ struct weftio_dev_send_ring {
     weftio_u32 asked;                 /**< `reserved` plus the claims that are being granted or refused at the moment */
     weftio_u32 completed;             /**< cached count of entries that are done; may lag behind the completion */
     weftio_u32 commits;               /**< strong commits under way; the first of them publishes for all (send.h) */
-    weftio_u32 refreshing;            /**< where the host is far: 1 while a lane reads the completion */
+    weftio_u32 refreshing;            /**< where the host is far: begins and ends of loads of the completion */
     weftio_u32 unused;
 };
 
@@ -102,22 +102,29 @@ WEFTIO_FN weftio_u32 weftio_dev_send_failed(const WEFTIO_GLOBAL struct weftio_de
 /**
  * weftio_dev_send_completed, kept as `completed` for others. `known` is what `completed` was.
  *
- * Where the host is far, one lane at a time reads the completion, and the others get `known`: loads of many lanes over
- * a bus wait for each other.
+ * Where the host is far, one lane at a time reads the completion, and the others wait for what it finds: loads of many
+ * lanes over a bus wait for each other. `refreshing` counts begins and ends of those loads, and is odd during one. A
+ * lane takes what was loaded after its call, not what was on its way before: else a ring would seem full that is not.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_refresh(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 known)
 {
     weftio_u32 completed;
 
 #if WEFTIO_HOST_IS_FAR
-    if (weftio_load_relaxed_u32(&ring->refreshing) || weftio_compare_exchange_acquire_u32(&ring->refreshing, 0, 1) != 0)
-        return known;
+    weftio_u32 now = weftio_load_acquire_u32(&ring->refreshing);
+    const weftio_u32 end = (now + 3) & ~1u; /* of a load that begins from here on */
+
+    while ((now & 1) || weftio_compare_exchange_acquire_u32(&ring->refreshing, now, now + 1) != now) {
+        now = weftio_load_acquire_u32(&ring->refreshing);
+        if (now - end < 0x80000000u)
+            return weftio_load_acquire_u32(&ring->completed);
+    }
 #endif
     completed = weftio_dev_send_completed(ring);
     if (completed != known && weftio_load_relaxed_u32(&ring->reserved) - completed <= ring->mask + 1)
         weftio_store_release_u32(&ring->completed, completed);
 #if WEFTIO_HOST_IS_FAR
-    weftio_store_release_u32(&ring->refreshing, 0);
+    weftio_store_release_u32(&ring->refreshing, now + 2);
 #endif
     return completed;
 }
