@@ -42,7 +42,7 @@ client_of() {
     *) echo "$1 -s $2" ;;
     esac
 }
-guest="export PATIENCE=$patience; again() { for try in \$(seq \$PATIENCE); do timeout $((patience / 4)) \"\$@\" && return; sleep 1; done; return 1; }"
+guest="export PATIENCE=$patience; again() { for try in \$(seq \$PATIENCE); do \"\$@\" && return; sleep 1; done; return 1; }"
 port=18600
 for each in "${cases[@]}"; do
     guest+="; echo as server: $each; timeout $((2 * patience)) $(with_gid ${each%% *} 1 ${each#* }) -p $((port += 1)); echo status \$?"
@@ -51,7 +51,7 @@ done
 for each in "${connected[@]}"; do
     port=$((port + 2))
     guest+="; echo as server: $each; timeout $((2 * patience)) $(server_of "$each") $(at_port "$each" $((port - 1))); echo status \$?"
-    guest+="; echo as client: $each; again $(client_of "$each" 192.0.2.3) $(at_port "$each" $port); echo status \$?"
+    guest+="; echo as client: $each; again timeout $((patience / 2)) $(client_of "$each" 192.0.2.3) $(at_port "$each" $port); echo status \$?"
 done
 "${in[@]}" "$rxe/rxe-guest" --tap tap0 --timeout $((12 * patience)) --run "$guest" >"$work/guest" 2>&1 &
 machine=$!
@@ -85,7 +85,8 @@ for each in "${connected[@]}"; do
     done
     check "$each, Linux is the server: our exit status" 0 $status || cat "$work/words"
     port=$((port + 1))
-    # perftest's server listens anew for the second connection, and its client may ask before that: it dies, or both wait for ever.
+    # perftest's server listens anew for the second connection. A client that asks before that dies, or both wait for ever:
+    # each try has a bound at both ends.
     for try in 1 2 3 4 5 6; do
         ours timeout $((patience / 3)) $(server_of "$each") $(at_port "$each" $port) >"$work/words" 2>&1
         status=$?
