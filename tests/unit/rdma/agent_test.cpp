@@ -135,8 +135,8 @@ TEST_P(Agents, RejectAServiceThatNobodyListensTo)
 /// A listener's user takes a request while its REJ comes.
 TEST(ConnectionEnd, KeepsItsRequestWhenItsPeerGivesUp)
 {
-    connections::connection_end end(cm::event{.id = 5, .body = cm::req{.queue = 77}});
-    end.told({.kind = cm::event_kind::rejected, .id = 5, .body = cm::rej{}});
+    connections::connection_end end(cm::event{.id = 5, .route = {}, .body = cm::req{.queue = 77}});
+    end.told({.kind = cm::event_kind::rejected, .id = 5, .route = {}, .body = cm::rej{}});
     EXPECT_EQ(end.now(), connections::connection_end::phase::over);
     ASSERT_TRUE(std::holds_alternative<cm::req>(end.first().body));
     EXPECT_EQ(std::get<cm::req>(end.first().body).queue, 77u);
