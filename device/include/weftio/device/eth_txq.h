@@ -255,7 +255,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_status(const WEFTIO_GLOBAL struct weftio
 }
 
 /** Whether the host asks the kernel to end, for loops of the kernel's own: as weftio_dev_send_queue_aborted. */
-WEFTIO_FN weftio_u32 weftio_dev_eth_txq_aborted(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
+WEFTIO_FN weftio_u32 weftio_dev_eth_txq_aborted(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     return weftio_dev_send_queue_aborted(&txq->queue);
 }

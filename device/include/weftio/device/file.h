@@ -372,7 +372,7 @@ WEFTIO_FN weftio_s32 weftio_dev_file_status(const WEFTIO_GLOBAL struct weftio_de
 }
 
 /** Whether the host asks the kernel to end, for loops of the kernel's own: as weftio_dev_send_queue_aborted. */
-WEFTIO_FN weftio_u32 weftio_dev_file_aborted(const WEFTIO_GLOBAL struct weftio_dev_file_queue *files)
+WEFTIO_FN weftio_u32 weftio_dev_file_aborted(WEFTIO_GLOBAL struct weftio_dev_file_queue *files)
 {
     return weftio_dev_send_queue_aborted(&files->queue);
 }

@@ -419,7 +419,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_status(const WEFTIO_GLOBAL struct weftio_de
 }
 
 /** Whether the host asks the kernel to end, for loops of the kernel's own: as weftio_dev_send_queue_aborted. */
-WEFTIO_FN weftio_u32 weftio_dev_rdma_aborted(const WEFTIO_GLOBAL struct weftio_dev_rdma *rdma)
+WEFTIO_FN weftio_u32 weftio_dev_rdma_aborted(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma)
 {
     return weftio_dev_send_queue_aborted(&rdma->queue);
 }

@@ -175,12 +175,16 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_status(const WEFTIO_GLOBAL struct wef
 }
 
 /**
- * Whether the host asks the kernel to end: 1 or 0. Never blocks; any lane. With WEFTIO_DEV_CHECKS also 1 if `queue` is
- * no send queue, so that the loop ends.
+ * Whether the host asks the kernel to end: 1 or 0, on a GPU up to 33 us late. Never blocks; any lane. With
+ * WEFTIO_DEV_CHECKS also 1 if `queue` is no send queue, so that the loop ends.
  */
-WEFTIO_FN weftio_u32 weftio_dev_send_queue_aborted(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
+WEFTIO_FN weftio_u32 weftio_dev_send_queue_aborted(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
-    return !weftio_dev_is_send_queue(queue) || weftio_dev_aborted(queue->control);
+    if (!weftio_dev_is_send_queue(queue))
+        return 1;
+    if (WEFTIO_HOST_IS_FAR && weftio_dev_send_look(queue, weftio_load_relaxed_u32(&queue->seen)) == WEFTIO_DEV_OK)
+        return 0;
+    return weftio_dev_aborted(queue->control);
 }
 
 /**
