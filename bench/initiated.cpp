@@ -37,7 +37,8 @@ void measure_with(const weftio::device& device, const initiated_settings& settin
                   report& report)
 {
     fabric fabric(device, settings.over == "wire" ? path::wire : path::loopback, engines,
-                  std::max(bytes_of_streams(settings), bytes_of_exchanges(settings)));
+                  std::max(bytes_of_streams(settings), bytes_of_exchanges(settings)),
+                  settings.payload == "device" ? weftio::memory_kind::device : weftio::memory_kind::cpu_device);
     const initiated_cores& cores = fabric.cores();
     if (cores.engines.empty())
         fmt::print("\n{}; too few cores for these, {} proxies and the rest: threads share cores, and times say "
@@ -59,6 +60,9 @@ int measure(const initiated_settings& settings, const std::string& path)
     report report(path);
     fmt::print("{}\nkernels on {} ({}); batches of {}, {} rounds of {} s\n", machine_words(), settings.device,
                device.name(), settings.batch, settings.rounds, settings.seconds);
+    if (settings.payload == "device" && settings.only != "rate" && settings.only != "bandwidth")
+        throw weftio::error(weftio::errc::invalid_argument,
+                            "--payload device: only streams have it; add --only rate or --only bandwidth");
     for (const std::uint32_t engines : settings.engines)
         measure_with(device, settings, engines, report);
     return 0;
@@ -78,6 +82,9 @@ void add_options(CLI::App& app, initiated_settings& settings, common_options& wa
     add("--over", settings.over,
         "what joins the ends of queue pairs: one port, or two ports and a wire in shared memory")
         ->check(CLI::IsMember({"loopback", "wire"}));
+    add("--payload", settings.payload,
+        "memory of the bytes that travel: cpu_device, or device, which engines read and write by copy engines")
+        ->check(CLI::IsMember({"cpu_device", "device"}));
     add_list("--engines", settings.engines, "engine threads: the tables are measured with each of these numbers", 32);
     add_list("--queues", settings.queues, "queue pairs of the rows of rates", 512);
     add_list("--sizes", settings.sizes, "bytes of the rows of bandwidths", 1u << 20);

@@ -26,9 +26,9 @@ initiated_cores divide(std::uint32_t engines)
 
 } // namespace
 
-fabric::fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes)
+fabric::fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes, memory_kind payload)
     : path_(path), device_(device), cores_(divide(path == path::wire ? 2 * engines : engines)),
-      sent_(device.allocate(bytes, memory_kind::cpu_device)), written_(device.allocate(bytes, memory_kind::cpu_device))
+      sent_(device.allocate(bytes, payload)), written_(device.allocate(bytes, payload))
 {
     for (std::uint32_t engine = 0; engine < engines; ++engine)
         ports_.push_back(open(engine, engine));
@@ -53,7 +53,8 @@ port fabric::open(std::uint32_t number, std::uint32_t engine) const
 
 std::string fabric::engines() const
 {
-    return fmt::format("{} engines{}", ports_.size(), path_ == path::wire ? " on each side of wires" : "");
+    return fmt::format("{} engines{}", ports_.size(), path_ == path::wire ? " on each side of wires" : "") +
+           (sent_.kind() == memory_kind::device ? ", payload in the device's memory" : "");
 }
 
 void fabric::grow(poster who, std::uint32_t count)

@@ -52,8 +52,10 @@ class fabric {
     static constexpr std::uint32_t most_proxies = 4;
 
     /// @param device  runs the kernels
-    /// @param bytes   of the memory that is sent, and of the memory that is written
-    fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes);
+    /// @param bytes    of the memory that is sent, and of the memory that is written
+    /// @param payload  kind of these two; cpu_device: sent() and written() are there
+    fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes,
+           memory_kind payload = memory_kind::cpu_device);
 
     const device& kernels() const noexcept { return device_; }
     /// For titles: "8 engines", "4 engines on each side of wires".
@@ -65,6 +67,10 @@ class fabric {
     /// For entries whose offsets count from `offset`, in the memory that is sent and in the memory that is written.
     weftio_dev_buf here(std::size_t offset, std::size_t bytes) const { return sent_region_->buffer(offset, bytes); }
     weftio_dev_remote there(std::size_t offset, std::size_t bytes) const;
+    /// Of either kind: copies as many bytes as the vector has, to what is sent or written, or from what was written.
+    void put_sent(const std::vector<std::uint8_t>& from) { sent_.upload(from.data(), from.size()); }
+    void put_written(const std::vector<std::uint8_t>& from) { written_.upload(from.data(), from.size()); }
+    void get_written(std::vector<std::uint8_t>& to) const { written_.download(to.data(), to.size()); }
     std::uint8_t* sent() const noexcept { return static_cast<std::uint8_t*>(sent_.cpu_address()); }
     std::uint8_t* written() const noexcept { return static_cast<std::uint8_t*>(written_.cpu_address()); }
     /// Device addresses of the same memory.

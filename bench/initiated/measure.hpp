@@ -15,7 +15,8 @@ struct initiated_settings {
     std::string device = "cpu";
     double seconds = 0.05; ///< for each figure in each round
     unsigned rounds = 3;
-    std::string over = "loopback"; ///< or "wire"
+    std::string over = "loopback";      ///< or "wire"
+    std::string payload = "cpu_device"; ///< or "device"
     std::vector<std::uint32_t> engines{1, 2, 4, 8};
     std::vector<std::uint32_t> queues{1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
     std::vector<std::uint32_t> sizes{8, 32, 128, 512, 2048, 8192, 32768, 131072, 1048576};

@@ -62,9 +62,11 @@ class streams {
           results_(fabric.kernels().allocate(stream.queues * sizeof(initiated_stream_result), memory_kind::cpu_device)),
           scratch_(fabric.kernels().allocate(stream.queues * sizeof(weftio_u32), memory_kind::device))
     {
-        auto* const words = reinterpret_cast<std::uint64_t*>(fabric.sent());
-        for (std::size_t at = 0; at < area_ * stream.queues / sizeof *words; ++at)
-            words[at] = (at + 1) * 0x9e3779b97f4a7c15u; // no two words are equal
+        for (std::size_t at = 0; at < sent_.size() / sizeof(std::uint64_t); ++at) {
+            const std::uint64_t word = (at + 1) * 0x9e3779b97f4a7c15u; // no two words are equal
+            std::memcpy(&sent_[at * sizeof word], &word, sizeof word);
+        }
+        fabric.put_sent(sent_);
     }
 
     /// Messages a second. @throws weftio::error a byte or a message is missing
@@ -72,11 +74,13 @@ class streams {
     {
         plan_.whole_block = how.whole_block;
         plan_memory_.upload(&plan_, sizeof plan_);
-        std::memset(fabric_.written(), 0, area_ * plan_.ways);
+        written_.assign(written_.size(), 0);
+        fabric_.put_written(written_);
         std::memset(results_.cpu_address(), 0, results_.bytes());
         const ways& mine = how.who == poster::kernel ? kernels_ : proxied_;
         const std::uint64_t before = mine.executed();
         run(how, mine);
+        fabric_.get_written(written_);
         check(how, mine.executed() - before);
         return rate();
     }
@@ -133,8 +137,8 @@ class streams {
     }
     void check_bytes(const column& how, std::uint32_t way, std::uint64_t messages) const
     {
-        const std::uint8_t* const there = fabric_.written() + way * area_;
-        const std::uint8_t* const here = fabric_.sent() + way * area_;
+        const std::uint8_t* const there = &written_[way * area_];
+        const std::uint8_t* const here = &sent_[way * area_];
         for (std::uint64_t slot = 0; slot < std::min<std::uint64_t>(plan_.slots, messages); ++slot) {
             const std::uint64_t last = (messages - 1 - slot) / plan_.slots * plan_.slots + slot + 1;
             const void* const expected = plan_.values ? static_cast<const void*>(&last) : here + slot * plan_.stride;
@@ -151,6 +155,7 @@ class streams {
     fabric& fabric_;
     initiated_stream_plan plan_;
     std::size_t area_;
+    std::vector<std::uint8_t> sent_ = std::vector<std::uint8_t>(area_ * plan_.ways), written_ = sent_;
     ways kernels_, proxied_;
     memory plan_memory_, results_, scratch_;
 };
