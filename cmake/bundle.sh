@@ -3,26 +3,42 @@
 # docs/, share/man/ and the licenses, ours and those of the libraries.
 #
 #   cmake/bundle.sh BUILD_DIR ARCHIVE.tar.gz
+#   WEFTIO_BUNDLE_ONLY="weftio-gpu-test|doca_bench" cmake/bundle.sh BUILD_DIR ARCHIVE.tar.gz     these programs only
+#
+# On an error there is no archive, also none of an earlier call.
 #
 # Left out: glibc's own libraries and the GPU driver, which belong to the machine; and weftio-run, whose engine is loaded by programs of
 # the machine, and so would find the machine's libraries. It runs wherever it is unpacked, below /tmp too.
-set -euo pipefail
+set -Eeuo pipefail
+fail() { echo "bundle.sh: $*; there is no archive" >&2; exit 1; }
+trap 'fail "line $LINENO failed: $BASH_COMMAND"' ERR
+[ $# = 2 ] || fail "it takes a build directory and the name of the archive, not $# arguments"
 build=$1 archive=$2
+rm -f "$archive"
 source=$(dirname "$0")/..
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 root=$stage/weftio
 mkdir -p "$root/bin" "$root/lib/dpdk-pmds"
 
+folders=()
 for folder in samples apps bench tests; do
     [ ! -d "$build/$folder" ] || folders+=("$build/$folder") # benches may not be built
 done
-find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' ! -name weftio-run \
+# Programs look for libraries of the build first, as $ORIGIN/../lib; the copies below $stage do not find those.
+looked_in=$(realpath -m "$build/lib")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+libraries_of() { LD_LIBRARY_PATH=$looked_in ldd "$@"; }
+[ ${#folders[@]} = 0 ] || find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' ! -name weftio-run \
     -exec cp {} "$root/bin/" \;
+[ -n "$(ls "$root/bin")" ] || fail "no programs in samples, apps, bench and tests of $build; build them first"
 [ -f "$root/bin/gpu_test" ] && mv "$root/bin/gpu_test" "$root/bin/weftio-gpu-test"
 [ -f "$root/bin/gpu_bench" ] && mv "$root/bin/gpu_bench" "$root/bin/weftio-gpu-bench"
 [ -f "$root/bin/initiated_bench" ] && mv "$root/bin/initiated_bench" "$root/bin/weftio-initiated-bench"
 if [ -n "${WEFTIO_BUNDLE_ONLY:-}" ]; then
+    IFS='|' read -r -a wanted <<<"$WEFTIO_BUNDLE_ONLY"
+    for name in "${wanted[@]}"; do
+        [ -f "$root/bin/$name" ] || fail "WEFTIO_BUNDLE_ONLY names $name, which is not in $build (have: $(ls -C -w 0 "$root/bin")); build it"
+    done
     find "$root/bin" -type f -regextype posix-extended ! -regex ".*/($WEFTIO_BUNDLE_ONLY)" -delete
 fi
 
@@ -41,16 +57,18 @@ done
 # EAL loads the drivers of an installed DPDK by itself, and a driver that is there twice is fatal: ours looks where nothing is. The
 # path keeps its length; Weftio loads the folder above (lib/src/core/program.cpp).
 nowhere=$(printf '/nowhere%*s' $((${#pmds} - 8)) '' | tr ' ' '_')
-needs_eal=$(ldd "$root"/bin/* | awk '/librte_eal/ {path = $3} END {print path}')
+needs_eal=$(libraries_of "$root"/bin/* | awk '/librte_eal/ {path = $3} END {print path}')
 LC_ALL=C sed "s#$pmds#$nowhere#g" "$needs_eal" >"$root/lib/$(basename "$needs_eal")"
-grep -q "$nowhere" "$root/lib/$(basename "$needs_eal")" || { echo "bundle.sh: $needs_eal does not name $pmds" >&2; exit 1; }
+grep -q "$nowhere" "$root/lib/$(basename "$needs_eal")" || fail "$needs_eal does not name $pmds"
 glibc='^(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libcuda)\.'
-ldd "$root"/bin/* "$root"/lib/*.so.* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
-    while read -r library; do
-        basename "$library" | grep -qE "$glibc" || [ -f "$root/lib/$(basename "$library")" ] || cp -L "$library" "$root/lib/"
-    done
+libraries_of "$root"/bin/* "$root"/lib/*.so.* >"$stage/libraries"
+missing=$(awk '/=> not found/ {print $1}' "$stage/libraries" | sort -u)
+[ -z "$missing" ] || fail "no $missing in $build/lib, in LD_LIBRARY_PATH or on this machine; build or install it"
+for library in $(awk '$2 == "=>" && $3 ~ /^\// {print $3}' "$stage/libraries" | sort -u); do
+    basename "$library" | grep -qE "$glibc" || [ -f "$root/lib/$(basename "$library")" ] || cp -L "$library" "$root/lib/"
+done
 # Whose the libraries are, as Debian's packages say.
-package_of() { dpkg-query -S "*/$1" 2>/dev/null | head -n 1 | cut -d: -f1; }
+package_of() { dpkg-query -S "*/$1" 2>/dev/null | head -n 1 | cut -d: -f1 || true; } # none for one of the build
 mkdir -p "$root/licenses" "$root/share/man/man1" "$root/bench"
 cp "$source/bench/pairs" "$source/bench/table.py" "$root/bench/" # compares this bundle with another
 cp "$source/LICENSE" "$source/README.md" "$source/CHANGELOG.md" "$root/"
@@ -61,5 +79,6 @@ for library in "$root"/lib/*.so*; do
     [ -f "/usr/share/doc/$package/copyright" ] && cp "/usr/share/doc/$package/copyright" "$root/licenses/$package"
 done
 strip --strip-debug "$root"/bin/* "$root"/lib/*.so* 2>/dev/null || true
-tar -C "$stage" -czf "$archive" weftio
+tar -C "$stage" -czf "$stage/archive" weftio
+mv "$stage/archive" "$archive"
 echo "$archive: $(du -h "$archive" | cut -f1), $(ls "$root/bin" | wc -l) programs, $(ls "$root/lib" | wc -l) libraries"

@@ -8,8 +8,16 @@ work=$(mktemp -d /tmp/weftio-bundle.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 
-WEFTIO_BUNDLE_ONLY="simple_receive|weftio-replay" "$here/cmake/bundle.sh" "$build" "$work/bundle.tar.gz" >"$work/words" 2>&1 ||
-    fail "no bundle: $(cat "$work/words")"
+# A library of the build has no package, and so no license of its own; it lies where LD_LIBRARY_PATH says, too.
+LD_LIBRARY_PATH=$(realpath "$build/lib") WEFTIO_BUNDLE_ONLY="simple_receive|weftio-replay|doca_test" \
+    "$here/cmake/bundle.sh" "$build" "$work/bundle.tar.gz" >"$work/words" 2>&1 || fail "no bundle: $(cat "$work/words")"
+
+# What is not built is named, and the archive of an earlier call does not stay.
+echo "of an earlier call" >"$work/old.tar.gz"
+WEFTIO_BUNDLE_ONLY="simple_receive|no_such_program" "$here/cmake/bundle.sh" "$build" "$work/old.tar.gz" >"$work/words" 2>&1 &&
+    fail "a bundle without a program that was asked for: $(cat "$work/words")"
+grep -q "no_such_program, which is not in $build" "$work/words" || fail "it does not say which program is missing: $(cat "$work/words")"
+[[ ! -e $work/old.tar.gz ]] || fail "the archive of an earlier call is still there"
 tar -C "$work" -xzf "$work/bundle.tar.gz" || fail "the archive cannot be unpacked"
 cd "$work/weftio" || fail "no folder weftio in the archive"
 
@@ -19,6 +27,14 @@ bin/weftio-replay -t --json - "$here/lib/src/dpdk/builtin.pcap" "pcap:tx=$work/o
 [[ $(stat -c %s "$work/out.pcap") -gt 1000 ]] || fail "nothing was sent"
 bin/simple_receive >"$work/received" 2>&1 || fail "simple_receive ended with status $?: $(cat "$work/received")"
 grep -q "EAL" "$work/received" "$work/words" && fail "EAL speaks: $(grep -h EAL "$work/received" "$work/words")"
+
+# Its drivers lie beside EAL, also when libweftio_doca.so, which has EAL's calls too, lies elsewhere.
+for place in "$work/weftio/lib" "$work/elsewhere"; do
+    mkdir -p "$place"
+    [[ $place == */lib ]] || mv lib/libweftio_doca.so "$place/"
+    LD_LIBRARY_PATH=$place bin/doca_test --gtest_filter=DocaPackets.ArriveInOrderWithZerosBehindThem >"$work/doca" 2>&1 ||
+        fail "doca_test with its library in $place ended with status $?: $(cat "$work/doca")"
+done
 
 # Nothing of DPDK may come from the machine.
 WEFTIO_LOG=debug LD_DEBUG=libs bin/simple_receive 2>&1 | grep -o "calling init: /.*librte_[^ ]*" | awk '{print $3}' >"$work/loaded"

@@ -24,13 +24,20 @@ std::string file_prefix()
     return name.empty() || name.front() == '.' ? "weftio" + name : name;
 }
 
+std::string eal_path()
+{
+    // Not rte_eal_init, which meson-compat/doca-2.10 defines too.
+    Dl_info eal{};
+    if (dladdr(reinterpret_cast<void*>(&rte_eal_process_type), &eal) == 0 || !eal.dli_fname)
+        return {};
+    std::error_code none;
+    return std::filesystem::absolute(eal.dli_fname, none).string();
+}
+
 void load_drivers_beside_eal()
 {
-    Dl_info eal{};
-    if (dladdr(reinterpret_cast<void*>(&rte_eal_init), &eal) == 0 || !eal.dli_fname)
-        return;
     std::error_code none;
-    const auto folder = std::filesystem::absolute(eal.dli_fname, none).parent_path() / "dpdk-pmds";
+    const auto folder = std::filesystem::path(eal_path()).parent_path() / "dpdk-pmds";
     if (!std::filesystem::is_directory(folder, none))
         return;
     for (const auto& driver : std::filesystem::directory_iterator(folder, none))

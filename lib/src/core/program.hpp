@@ -9,6 +9,9 @@ namespace weftio::core {
 /// '_' and '.'; other characters become '_'.
 std::string file_prefix();
 
+/// Absolute path of the loaded library, or of the program, that contains EAL. Empty when the loader does not say.
+std::string eal_path();
+
 /// Loads the drivers in the folder dpdk-pmds beside the loaded EAL. A bundle has its drivers there, and its EAL
 /// searches no other folder (cmake/bundle.sh). Call it before rte_eal_init. Throws weftio::error errc::device_error
 /// when one cannot be loaded.

@@ -146,6 +146,8 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
     if (int result = make_device(candidate.arguments); result != 0) {
         if (candidate.pci && result != -ENODEV)
             require_physical_addresses(spec, device_);
+        if (!candidate.pci && result == -EFAULT)
+            refuse_without_driver(spec, device_);
         fail_to_open(spec, "opening the device", meaning_of(result));
     }
     if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) != 0)

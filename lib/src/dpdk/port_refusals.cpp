@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include "core/program.hpp"
 #include "dpdk/environment.hpp"
 #include "weftio/error.hpp"
 
@@ -40,6 +41,14 @@ void fail_to_open(std::string_view spec, std::string_view what, int result)
         fmt::format(
             "weftio: port {}: {} failed ({}; DPDK said: {}); check the driver's arguments and what the driver needs",
             spec, what, rte_strerror(-result), driver_log()));
+}
+
+void refuse_without_driver(std::string_view spec, const std::string& device)
+{
+    throw error(errc::not_found,
+                fmt::format("weftio: port {}: no driver that DPDK has loaded takes the device {}; check its name, or "
+                            "install the drivers that belong to {} (of a bundle: unpack it whole, with lib/dpdk-pmds)",
+                            spec, device, core::eal_path()));
 }
 
 void refuse_mtu(std::string_view spec, std::string_view driver, unsigned mtu, int result)

@@ -10,6 +10,8 @@ namespace weftio::dpdk {
 
 /// Throws weftio::error for a negative errno of DPDK. @param what  failed
 [[noreturn]] void fail_to_open(std::string_view spec, std::string_view what, int result);
+/// Throws weftio::error errc::not_found: no driver that EAL has loaded takes the virtual device.
+[[noreturn]] void refuse_without_driver(std::string_view spec, const std::string& device);
 /// Throws weftio::error for the negative errno with which the driver refused an MTU.
 [[noreturn]] void refuse_mtu(std::string_view spec, std::string_view driver, unsigned mtu, int result);
 /// Throws weftio::error errc::out_of_memory.

@@ -80,7 +80,7 @@ std::vector<refusal> spec_refusals()
          "check the driver's arguments"},
         {"tap_without_name", "tap:", errc::invalid_argument, "tap:", "1 to 15 characters"},
         {"tap_in_use", "tap:lo", errc::in_use, "lo", "choose another name"},
-        {"unknown_driver", "net_nosuch0", errc::not_found, "net_nosuch0", "check the driver's arguments"},
+        {"unknown_driver", "net_nosuch0", errc::not_found, "net_nosuch0", "install the drivers that belong to /"},
         {"unknown_argument", "net_null9,nosuch=1", errc::invalid_argument, "net_null9,nosuch=1",
          "check the driver's arguments"},
         {"missing_pci", "0000:ff:1f.7", errc::not_found, "0000:ff:1f.7", "check the driver's arguments"},
