@@ -1,10 +1,15 @@
 // weftio-litmus: whether who has seen a flag that an RDMA device wrote sees the data that it wrote before.
 //
 //   weftio-litmus -d mlx5_0
+//   weftio-litmus -d mlx5_0 --gpu 0
 //   weftio-run --wire w -- weftio-litmus --trials 100000
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <exception>
+#include <optional>
 
 #include "output.hpp"
 #include "report.hpp"
@@ -20,37 +25,69 @@ int print(const std::string& text)
     return weftio::apps::no_complaint(weftio::apps::print_out(text)) ? 0 : 1;
 }
 
-outcome run_or_refuse(const cell& each, const command& wanted)
+/// GPUs are opened where they are asked for. Throws failure.
+struct parts {
+    explicit parts(const command& wanted)
+    {
+        nic(wanted.port, 16); // without it there is no row, and no table
+        on.port = wanted.port;
+        if (!wanted.second.empty()) {
+            on.second = {.device = wanted.second, .port = wanted.port.port};
+            if (nic(on.second, 16).name() == nic(on.port, 16).name())
+                throw failure(fmt::format("--second {}: that is the first device, too; give another one, or -d",
+                                          wanted.second));
+        }
+        if (!wanted.gpu.empty())
+            on.owner = &owner.emplace(wanted.gpu);
+        if (!wanted.peer_gpu.empty()) {
+            on.peer = &peer.emplace(wanted.peer_gpu);
+            peer->reach(*owner);
+        }
+    }
+
+    std::optional<gpu> owner, peer;
+    machine on;
+};
+
+outcome run_or_refuse(const cell& each, const command& wanted, const machine& on)
 {
+    if (std::string why = why_not(each, on); !why.empty())
+        return {.of = each, .refused = std::move(why), .never = true};
     try {
-        return run(each, wanted.trial, wanted.port, [] { return interrupted.load(); });
+        return run(each, wanted.trial, on, [] { return interrupted.load(); });
     } catch (const failure& refused) {
         return {.of = each, .refused = refused.what()};
     }
 }
 
+int status_of(const std::vector<outcome>& all)
+{
+    const auto has_run = [](const outcome& each) { return !each.never; };
+    int status = interrupted ? 128 + SIGINT : std::ranges::any_of(all, has_run) ? 0 : 2;
+    for (const outcome& each : all)
+        if (each.stale != 0)
+            status = 3;
+        else if (!each.refused.empty() && !each.never && status == 0)
+            status = 2;
+    return status;
+}
+
 int measure(const command& wanted)
 {
-    nic(wanted.port, 16); // without it there is no row, and no table
+    const parts machine(wanted);
     std::vector<outcome> all;
-    if (!wanted.json && print(table_head(wanted)) != 0)
+    if (!wanted.json && print(table_head(wanted, machine.on)) != 0)
         return 1;
     for (const cell& each : wanted.cells) {
         if (interrupted)
             break;
-        all.push_back(run_or_refuse(each, wanted));
-        if (!wanted.json && print(table_row(all.back())) != 0)
+        all.push_back(run_or_refuse(each, wanted, machine.on));
+        if (!wanted.json && !all.back().never && print(table_row(all.back())) != 0)
             return 1;
     }
-    if (print(wanted.json ? to_json(wanted, all) : table_end(all)) != 0)
+    if (print(wanted.json ? to_json(wanted, machine.on, all) : table_end(all)) != 0)
         return 1;
-    int status = interrupted ? 128 + SIGINT : 0;
-    for (const outcome& each : all)
-        if (each.stale != 0)
-            status = 3;
-        else if (!each.refused.empty() && status == 0)
-            status = 2;
-    return status;
+    return status_of(all);
 }
 
 } // namespace

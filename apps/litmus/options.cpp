@@ -60,6 +60,9 @@ command parse(int argc, const char* const* argv)
     unsigned port = 1;
     app.add_option("-i,--port", port)->check(CLI::Range(1, 254));
     app.add_option("-x,--gid-index", to.port.gid_index)->check(CLI::Range(0, 255));
+    CLI::Option* const second = app.add_option("--second", to.second);
+    CLI::Option* const gpu = app.add_option("--gpu", to.gpu);
+    app.add_option("--peer-gpu", to.peer_gpu)->needs(gpu);
     app.add_flag("--json", to.json);
     app.add_flag("-h,--help", help);
     app.add_flag("-V,--version", version);
@@ -69,6 +72,8 @@ command parse(int argc, const char* const* argv)
         to.text = help ? std::string(help_text()) : "weftio-litmus " WEFTIO_VERSION "\n";
         return to;
     }
+    if (second->count() != 0 && to.second == to.port.device)
+        refuse(fmt::format("--second {}: that is the device that writes the data; give another one", to.second));
     if (to.trial.bytes % 8 != 0)
         refuse(fmt::format("--bytes {}: not a multiple of 8", to.trial.bytes));
     constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;

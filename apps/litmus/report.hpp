@@ -9,10 +9,10 @@
 namespace weftio::litmus {
 
 /// The table's first lines, and a row: printed as soon as it is there.
-std::string table_head(const command& wanted);
+std::string table_head(const command& wanted, const machine& on);
 std::string table_row(const outcome& of);
-/// What the rows say, and which rows cannot be.
+/// What the rows say, and which rows cannot be, and why.
 std::string table_end(const std::vector<outcome>& all);
-std::string to_json(const command& wanted, const std::vector<outcome>& all);
+std::string to_json(const command& wanted, const machine& on, const std::vector<outcome>& all);
 
 } // namespace weftio::litmus

@@ -4,32 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
+#include "cells.hpp"
 #include "verbs.hpp"
 
 namespace weftio::litmus {
-
-enum class writer { write, write_then_atomic, write_with_immediate };
-enum class flag_place { same_region, other_region, completion };
-enum class flush { none, read_same_pair, read_other_pair };
-
-const char* to_string(writer) noexcept;
-const char* to_string(flag_place) noexcept;
-const char* to_string(flush) noexcept;
-
-struct cell {
-    writer by = writer::write;
-    flag_place flag = flag_place::same_region;
-    flush how = flush::none;
-    bool relaxed = false; ///< relaxed ordering of PCIe
-
-    /// "write, same region, no flush, strict"
-    std::string words() const;
-};
-
-/// All that can be.
-std::vector<cell> all_cells();
 
 struct trial_options {
     std::uint64_t trials = 1'000'000;
@@ -38,21 +17,34 @@ struct trial_options {
     std::uint32_t bytes = 256;  ///< of data; a multiple of 8
 };
 
+/// Who takes part. It outlives the trials.
+struct machine {
+    port_options port{};
+    port_options second{};     ///< of the NIC that writes flags; no device: there is none
+    const gpu* owner = nullptr; ///< of memory, and of kernels and copies; nullptr: there is none
+    const gpu* peer = nullptr;  ///< that reads the memory of the other one; the same
+};
+
 struct outcome {
     cell of{};
     std::uint64_t trials = 0;
     std::uint64_t stale = 0;
     double seconds = 0;
-    std::string refused{}; ///< not empty: it was not run, and why
+    bool by_dma_buf = false;    ///< how memory of the GPU was registered; else by its address
+    std::string refused{};      ///< not empty: it was not run, and why
+    bool never = false;         ///< with `refused`: there is no such row here, whatever goes wrong or right
 
     /// Of the rate of stale reads, with 98 % confidence: with it so few stale reads, or fewer, come once in 50 runs
     /// (a Poisson distribution).
     double upper_bound() const;
 };
 
-/// Runs one cell, with queue pairs of its own. Blocks. The caller's thread reads, another one writes. Throws failure.
+/// Why this machine has no such row, as a sentence. Empty: it has.
+std::string why_not(const cell& wanted, const machine& on);
+
+/// Runs one cell, with queue pairs of its own. Blocks. The caller's thread reads, or waits for the kernel that does;
+/// another one writes. Throws failure. @pre why_not() is empty
 /// @param stopped  asked at times; true ends the cell early
-outcome run(const cell& wanted, const trial_options& options, const port_options& at,
-            const std::function<bool()>& stopped);
+outcome run(const cell& wanted, const trial_options& options, const machine& on, const std::function<bool()>& stopped);
 
 } // namespace weftio::litmus

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +11,9 @@
 namespace weftio::litmus {
 
 namespace {
+
+constexpr int rights =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
 template <class Function>
 void find(void* library, const char* name, Function& to)
@@ -46,6 +50,7 @@ verbs opened()
     WEFTIO_FIND(ibv_wc_status_str);
 #undef WEFTIO_FIND
     made.ibv_reg_mr_iova2 = reinterpret_cast<decltype(made.ibv_reg_mr_iova2)>(dlsym(library, "ibv_reg_mr_iova2"));
+    made.ibv_reg_dmabuf_mr = reinterpret_cast<decltype(made.ibv_reg_dmabuf_mr)>(dlsym(library, "ibv_reg_dmabuf_mr"));
     return made;
 }
 
@@ -85,20 +90,39 @@ const verbs& verbs::library()
     return only;
 }
 
-region::region(ibv_pd* domain, void* at, std::size_t bytes, bool relaxed)
+region::region(ibv_pd* domain, const words& memory, bool relaxed)
 {
     const verbs& api = verbs::library();
-    constexpr int rights =
-        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     if (relaxed && !api.ibv_reg_mr_iova2)
         throw failure("this libibverbs knows no relaxed ordering; install rdma-core 28 or newer, or give --strict");
-    mr_ = relaxed ? api.ibv_reg_mr_iova2(domain, at, bytes, reinterpret_cast<std::uintptr_t>(at),
-                                         static_cast<unsigned>(rights) | IBV_ACCESS_RELAXED_ORDERING)
-                  : api.ibv_reg_mr(domain, at, bytes, rights);
+    mr_ = by_address(domain, memory, relaxed);
+    if (!mr_ && memory.in_gpu() && api.ibv_reg_dmabuf_mr) {
+        const int descriptor = memory.export_dma_buf();
+        mr_ = api.ibv_reg_dmabuf_mr(domain, 0, memory.bytes(), reinterpret_cast<std::uintptr_t>(memory.at(0)),
+                                    descriptor, rights | (relaxed ? IBV_ACCESS_RELAXED_ORDERING : 0));
+        by_dma_buf_ = true;
+        const int reason = errno;
+        close(descriptor);
+        errno = reason;
+    }
+    if (!mr_ && memory.in_gpu())
+        throw failure(fmt::format("memory of the GPU cannot be registered, neither by its address nor by a dma-buf: {}; "
+                                  "load nvidia-peermem, or NVIDIA's open kernel modules",
+                                  why()));
     if (!mr_ && relaxed && errno != ENOMEM)
         throw failure(fmt::format("regions with relaxed ordering are refused: {}; give --strict", why()));
     if (!mr_)
-        throw failure(fmt::format("{} bytes cannot be registered: {}; `ulimit -l` may be too low", bytes, why()));
+        throw failure(
+            fmt::format("{} bytes cannot be registered: {}; `ulimit -l` may be too low", memory.bytes(), why()));
+}
+
+ibv_mr* region::by_address(ibv_pd* domain, const words& memory, bool relaxed)
+{
+    const verbs& api = verbs::library();
+    return relaxed ? api.ibv_reg_mr_iova2(domain, memory.at(0), memory.bytes(),
+                                          reinterpret_cast<std::uintptr_t>(memory.at(0)),
+                                          static_cast<unsigned>(rights) | IBV_ACCESS_RELAXED_ORDERING)
+                   : api.ibv_reg_mr(domain, memory.at(0), memory.bytes(), rights);
 }
 
 region::~region()

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "memory.hpp"
+
 namespace weftio::litmus {
 
 /// Why something cannot be done, as a sentence for the user.
@@ -38,6 +40,7 @@ struct verbs {
     int (*ibv_dealloc_pd)(ibv_pd*);
     ibv_mr* (*ibv_reg_mr)(ibv_pd*, void*, std::size_t, int);
     ibv_mr* (*ibv_reg_mr_iova2)(ibv_pd*, void*, std::size_t, std::uint64_t, unsigned); ///< nullptr: an older library
+    ibv_mr* (*ibv_reg_dmabuf_mr)(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int); ///< the same
     int (*ibv_dereg_mr)(ibv_mr*);
     ibv_cq* (*ibv_create_cq)(ibv_context*, int, void*, ibv_comp_channel*, int);
     int (*ibv_destroy_cq)(ibv_cq*);
@@ -60,17 +63,22 @@ struct port_options {
 /// Memory that the NIC may access in every way.
 class region {
  public:
+    /// Memory of a GPU by its address (ibv_reg_mr), or, where the driver refuses that, by a dma-buf. Throws failure.
     /// @param relaxed  with IBV_ACCESS_RELAXED_ORDERING
-    region(ibv_pd* domain, void* at, std::size_t bytes, bool relaxed);
+    region(ibv_pd* domain, const words& memory, bool relaxed);
     ~region();
     region(const region&) = delete;
     region& operator=(const region&) = delete;
 
     std::uint32_t lkey() const { return mr_->lkey; }
     std::uint32_t rkey() const { return mr_->rkey; }
+    bool by_dma_buf() const { return by_dma_buf_; }
 
  private:
+    ibv_mr* by_address(ibv_pd* domain, const words& memory, bool relaxed);
+
     ibv_mr* mr_;
+    bool by_dma_buf_ = false;
 };
 
 /// A queue pair and the completions of its two queues.

@@ -200,6 +200,8 @@ int cuMemcpyHtoDAsync_v2(device_pointer to, const void* from, std::size_t bytes,
 {
     if (!is_known(to))
         return invalid_value;
+    if (status_of(in) == success && is_late(to, from, bytes))
+        return success;
     return cuMemcpyAsync(to, reinterpret_cast<device_pointer>(from), bytes, in);
 }
 int cuMemcpy2DAsync_v2(const void*, stream*)
@@ -220,34 +222,16 @@ int cuMemGetHandleForAddressRange(void* made, device_pointer first, std::size_t 
     std::memcpy(made, &descriptor, sizeof descriptor);
     return descriptor < 0 ? invalid_value : success;
 }
-int cuModuleLoadData(void** module, const void*)
-{
-    *module = gpus;
-    return current() ? success : invalid_context;
-}
-int cuModuleGetFunction(void**, void*, const char*)
-{
-    return not_found;
-}
-int cuFuncGetAttribute(int*, int, void*)
-{
-    return not_found;
-}
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int*, void*, int, std::size_t)
-{
-    return not_found;
-}
-int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, stream*, void**, void**)
-{
-    return not_found;
-}
 int cuStreamCreate(stream** made, unsigned)
 {
-    *made = new stream{current()};
+    *made = new stream{.of = current()};
     return current() ? success : invalid_context;
 }
 int cuStreamDestroy_v2(stream* ended)
 {
+    end_copies();
+    if (ended->kernel.joinable())
+        ended->kernel.join();
     delete ended;
     return success;
 }
@@ -259,11 +243,11 @@ int cuLaunchHostFunc(stream* in, void (*function)(void*), void* context)
 }
 int cuStreamQuery(stream* in)
 {
-    return status_of(in);
+    return in && in->is_busy ? not_ready : status_of(in);
 }
 int cuStreamSynchronize(stream* in)
 {
-    while (stand_in_held() != 0)
+    while (stand_in_held() != 0 || (in && in->is_busy))
         std::this_thread::yield();
     return status_of(in);
 }

@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,7 @@ using device_pointer = unsigned long long;
 
 inline constexpr int success = 0, invalid_value = 1, out_of_memory = 2, deinitialized = 4, invalid_device = 101,
                      invalid_context = 201, invalid_handle = 400, not_found = 500, peer_access_enabled_before = 704,
-                     not_supported = 801;
+                     not_ready = 600, not_supported = 801;
 
 /// A GPU, whose address is that of its primary context; or another context of one.
 struct gpu {
@@ -38,6 +39,8 @@ inline gpu gpus[] = {{0}, {1}};
 
 struct stream {
     gpu* of;
+    std::thread kernel = {};          ///< the one that the stand-in knows
+    std::atomic<bool> is_busy = false; ///< with it
 };
 
 struct range {
@@ -107,6 +110,13 @@ inline gpu* current()
 {
     return ended || contexts().empty() ? nullptr : contexts().back();
 }
+
+/// What NICs, and copies that are late, have on their way has arrived.
+void flush();
+/// Before their memory may go.
+void end_copies();
+/// A copy to a GPU, which is late where the test says so: whoever waits for its stream is told that it has ended.
+bool is_late(device_pointer to, const void* from, std::size_t bytes);
 
 /// Of the stream's own context, which must be current.
 inline int status_of(const stream* of)

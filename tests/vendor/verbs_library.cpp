@@ -1,8 +1,12 @@
-// Stands in for libibverbs.so.1, with one NIC that can only write to itself. Bytes of data are on their way for a while
-// and overtake each other; flags (8 bytes or less), atomics and completions are there at once. A READ, on any queue
-// pair, waits for all that is on its way. With STAND_IN_NIC=orderly in the environment nothing is late.
+// Stands in for libibverbs.so.1, with two NICs that can only write to themselves. Bytes of data are on their way for a
+// while and overtake each other; flags (8 bytes or less), atomics and completions are there at once. A READ, on any queue
+// pair of the same NIC, waits for all that is on its way, and so does a flush by the stand-in of NVIDIA's driver, whose
+// GPUs' memory it can write. With "orderly" in STAND_IN_NIC in the environment nothing is late; with "dma_buf" addresses
+// of GPUs are refused, and only a dma-buf is taken.
+#include <dlfcn.h>
 #include <infiniband/verbs.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +22,12 @@
 
 namespace {
 
+bool is_asked(const char* word)
+{
+    const char* const wanted = std::getenv("STAND_IN_NIC");
+    return wanted && std::strstr(wanted, word);
+}
+
 struct write {
     std::byte* to;
     std::vector<std::byte> bytes;
@@ -26,7 +36,7 @@ struct write {
 /// What is on its way, in the order in which it was sent.
 class bus {
  public:
-    bus() : late_(!is_orderly())
+    bus() : late_(!is_asked("orderly"))
     {
         std::thread([this] { carry(); }).detach();
     }
@@ -57,11 +67,6 @@ class bus {
     }
 
  private:
-    static bool is_orderly()
-    {
-        const char* const wanted = std::getenv("STAND_IN_NIC");
-        return wanted && std::strcmp(wanted, "orderly") == 0;
-    }
     /// Word by word, as others read.
     static void copy(std::byte* to, const std::byte* from, std::size_t bytes)
     {
@@ -100,9 +105,38 @@ class bus {
     std::vector<write> on_its_way_;
 };
 
-bus& the_bus()
+struct device : ibv_device {
+    bus on_its_way;
+};
+std::vector<device*>& devices()
 {
-    static auto& only = *new bus;
+    static auto& all = *new std::vector<device*>{new device, new device};
+    return all;
+}
+bus& bus_of(const ibv_qp* pair)
+{
+    return static_cast<device*>(pair->context->device)->on_its_way;
+}
+
+/// Of the stand-in of NVIDIA's driver, if the program has opened it.
+struct driver {
+    void* (*alias)(unsigned long long) = nullptr;
+};
+const driver& the_driver()
+{
+    static const driver only = [] {
+        driver made;
+        void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+        if (!library)
+            return made;
+        made.alias = reinterpret_cast<decltype(made.alias)>(dlsym(library, "stand_in_alias"));
+        if (const auto on_flush = reinterpret_cast<void (*)(void (*)())>(dlsym(library, "stand_in_on_flush")))
+            on_flush([] {
+                for (device* const each : devices())
+                    each->on_its_way.end();
+            });
+        return made;
+    }();
     return only;
 }
 
@@ -126,11 +160,11 @@ struct pair : ibv_qp {
 std::mutex pairs_mutex;
 std::map<std::uint32_t, pair*> pairs;
 std::uint32_t last_number = 100;
-ibv_device the_device{};
 
 std::byte* at(std::uint64_t address)
 {
-    return reinterpret_cast<std::byte*>(address);
+    return the_driver().alias ? static_cast<std::byte*>(the_driver().alias(address))
+                              : reinterpret_cast<std::byte*>(address);
 }
 
 pair* find(std::uint32_t number)
@@ -165,13 +199,13 @@ int post_send(ibv_qp* given, ibv_send_wr* first, ibv_send_wr**)
         switch (each->opcode) {
             case IBV_WR_RDMA_WRITE:
             case IBV_WR_RDMA_WRITE_WITH_IMM:
-                the_bus().send(at(each->wr.rdma.remote_addr), at(local.addr), local.length);
+                bus_of(given).send(at(each->wr.rdma.remote_addr), at(local.addr), local.length);
                 if (each->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
                     notify(from, each->imm_data);
                 break;
-            case IBV_WR_RDMA_READ: the_bus().read(at(local.addr), at(each->wr.rdma.remote_addr), local.length); break;
+            case IBV_WR_RDMA_READ: bus_of(given).read(at(local.addr), at(each->wr.rdma.remote_addr), local.length); break;
             case IBV_WR_ATOMIC_FETCH_AND_ADD:
-                the_bus().add(at(each->wr.atomic.remote_addr), each->wr.atomic.compare_add, at(local.addr));
+                bus_of(given).add(at(each->wr.atomic.remote_addr), each->wr.atomic.compare_add, at(local.addr));
                 break;
             default: return EINVAL;
         }
@@ -208,9 +242,10 @@ extern "C" {
 
 ibv_device** ibv_get_device_list(int* count)
 {
-    std::strcpy(the_device.name, "stand_in_0");
-    *count = 1;
-    return new ibv_device* [2] { &the_device, nullptr };
+    std::strcpy(devices()[0]->name, "stand_in_0");
+    std::strcpy(devices()[1]->name, "stand_in_1");
+    *count = 2;
+    return new ibv_device* [3] { devices()[0], devices()[1], nullptr };
 }
 void ibv_free_device_list(ibv_device** list)
 {
@@ -267,6 +302,10 @@ int ibv_dealloc_pd(ibv_pd* domain)
 }
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* memory, std::size_t bytes, int)
 {
+    if (is_asked("dma_buf") && at(reinterpret_cast<std::uintptr_t>(memory)) != memory) {
+        errno = EFAULT;
+        return nullptr;
+    }
     auto* const made = new ibv_mr{};
     made->context = domain->context;
     made->addr = memory;
@@ -277,6 +316,15 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* memory, std::size_t bytes, int)
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* memory, std::size_t bytes, std::uint64_t, unsigned)
 {
     return ibv_reg_mr(domain, memory, bytes, 0);
+}
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* domain, std::uint64_t, std::size_t bytes, std::uint64_t address, int, int)
+{
+    auto* const made = new ibv_mr{};
+    made->context = domain->context;
+    made->addr = reinterpret_cast<void*>(address);
+    made->length = bytes;
+    made->lkey = made->rkey = 7;
+    return made;
 }
 int ibv_dereg_mr(ibv_mr* region)
 {
@@ -313,7 +361,7 @@ int ibv_modify_qp(ibv_qp* changed, ibv_qp_attr* to, int mask)
 }
 int ibv_destroy_qp(ibv_qp* ended)
 {
-    the_bus().end(); // nothing of it is on its way when this returns
+    bus_of(ended).end(); // nothing of it is on its way when this returns
     const std::lock_guard lock(pairs_mutex);
     pairs.erase(ended->qp_num);
     delete static_cast<pair*>(ended);
