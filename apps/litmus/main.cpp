@@ -49,15 +49,18 @@ struct parts {
     machine on;
 };
 
-outcome run_or_refuse(const cell& each, const command& wanted, const machine& on)
-{
+outcome run_or_refuse(const cell& each, const command& wanted, machine& on)
+try {
     if (std::string why = why_not(each, on); !why.empty())
         return {.of = each, .refused = std::move(why), .never = true};
-    try {
-        return run(each, wanted.trial, on, [] { return interrupted.load(); });
-    } catch (const failure& refused) {
-        return {.of = each, .refused = refused.what()};
-    }
+    return run(each, wanted.trial, on, [] { return interrupted.load(); });
+} catch (const access_refused& refused) {
+    on.atomics_in_gpu = on.atomics_in_gpu && (each.by != writer::write_then_atomic || !each.flag_in_gpu());
+    std::string why = why_not(each, on);
+    const bool never = !why.empty();
+    return {.of = each, .refused = never ? std::move(why) : refused.what(), .never = never};
+} catch (const failure& refused) {
+    return {.of = each, .refused = refused.what()};
 }
 
 int status_of(const std::vector<outcome>& all)
@@ -74,7 +77,7 @@ int status_of(const std::vector<outcome>& all)
 
 int measure(const command& wanted)
 {
-    const parts machine(wanted);
+    parts machine(wanted);
     std::vector<outcome> all;
     if (!wanted.json && print(table_head(wanted, machine.on)) != 0)
         return 1;

@@ -107,6 +107,8 @@ std::string why_not(const cell& wanted, const machine& on)
         return "needs --second";
     if (wanted.how == flush::driver && (on.owner->flush_options() & 1) == 0)
         return "the GPU has no flush by the driver's call";
+    if (!on.atomics_in_gpu && wanted.by == writer::write_then_atomic && wanted.flag_in_gpu())
+        return "the NIC refuses atomics in memory of a GPU";
     return {};
 }
 

@@ -23,6 +23,7 @@ struct machine {
     port_options second{};     ///< of the NIC that writes flags; no device: there is none
     const gpu* owner = nullptr; ///< of memory, and of kernels and copies; nullptr: there is none
     const gpu* peer = nullptr;  ///< that reads the memory of the other one; the same
+    bool atomics_in_gpu = true; ///< false: the NIC has refused one, in memory of a GPU
 };
 
 struct outcome {
@@ -43,7 +44,9 @@ struct outcome {
 std::string why_not(const cell& wanted, const machine& on);
 
 /// Runs one cell, with queue pairs of its own. Blocks. The caller's thread reads, or waits for the kernel that does;
-/// another one writes. Throws failure. @pre why_not() is empty
+/// another one writes. Throws failure.
+/// @pre why_not() is empty
+/// @throws access_refused  if the NIC refuses a request, such as an atomic in memory of a GPU
 /// @param stopped  asked at times; true ends the cell early
 outcome run(const cell& wanted, const trial_options& options, const machine& on, const std::function<bool()>& stopped);
 

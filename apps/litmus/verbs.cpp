@@ -187,7 +187,9 @@ unsigned end::take(ibv_cq* from, ibv_wc* to, unsigned most)
     if (got < 0)
         throw failure("a completion queue cannot be read");
     for (int at = 0; at < got; ++at)
-        if (to[at].status != IBV_WC_SUCCESS)
+        if (to[at].status == IBV_WC_REM_ACCESS_ERR)
+            throw access_refused("the NIC refuses access to its own region");
+        else if (to[at].status != IBV_WC_SUCCESS)
             throw failure(fmt::format("a request failed: {}", verbs::library().ibv_wc_status_str(to[at].status)));
     return static_cast<unsigned>(got);
 }

@@ -23,6 +23,12 @@ class failure : public std::exception {
     std::string what_;
 };
 
+/// The peer's end has refused a request; the device says so of what it does not do in this memory.
+class access_refused : public failure {
+ public:
+    using failure::failure;
+};
+
 // What the header makes macros of.
 #undef ibv_reg_mr
 #undef ibv_query_port

@@ -27,8 +27,8 @@ struct late_copy {
     device_pointer to;
     std::vector<std::byte> bytes;
 };
-std::deque<late_copy> late_copies;
-std::vector<void (*)()> of_nics;
+auto& late_copies = *new std::deque<late_copy>; // stays: streams end in handlers of exit()
+auto& of_nics = *new std::vector<void (*)()>;
 
 /// @pre writes_mutex is held
 void arrive(const late_copy& one)
