@@ -16,7 +16,7 @@ rows()
     python3 -c '
 import json, sys
 for row in json.load(open(sys.argv[1]))["rows"]:
-    print(row["flush"], row.get("trials", row.get("not_run")), "are_some" if row.get("stale") else "are_none")' "$1" | sort | uniq -c | sed 's/^ *//'
+    "not_there" in row or print(row["flush"], row.get("trials", row.get("not_run")), "are_some" if row.get("stale") else "are_none")' "$1" | sort | uniq -c | sed 's/^ *//'
 }
 
 # 30 rows; 10 of them without a flush.
@@ -36,12 +36,13 @@ check_has "--until 3: the row ends there" "
 3 stale reads of " "$(cat "$work/until")"
 
 check_has "--list" "WRITE, then atomic / other region / READ, same pair / relaxed" "$("$litmus" --list)"
-check "--list: rows" 30 "$("$litmus" --list | wc -l)"
+check "--list: rows" 398 "$("$litmus" --list | wc -l)"
+check "--list: rows that need one NIC alone" 31 "$("$litmus" --list --only "data in host / read by CPU" | grep -vc "second's")"
 check "no such row" "1 weftio-litmus: --only foo: no row has these words; --list prints them
 Run with --help for usage." "$(out=$("$litmus" --only foo 2>&1); echo "$? $out")"
 check "--bytes 12" "1 weftio-litmus: --bytes 12: not a multiple of 8
 Run with --help for usage." "$(out=$("$litmus" --bytes 12 2>&1); echo "$? $out")"
-check "no such device" "2 weftio-litmus: there is no RDMA device mlx9; there are stand_in_0" \
+check "no such device" "2 weftio-litmus: there is no RDMA device mlx9; there are stand_in_0, stand_in_1" \
     "$(out=$(LD_LIBRARY_PATH=$late "$litmus" -d mlx9 2>&1); echo "$? $out")"
 check "no such port" "2 weftio-litmus: stand_in_0 has no port 2: Invalid argument" \
     "$(out=$(LD_LIBRARY_PATH=$late "$litmus" -i 2 2>&1); echo "$? $out")"
