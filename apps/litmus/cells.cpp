@@ -31,9 +31,9 @@ bool is_flush_of_writer(const cell& of)
         case flush::read_second: return of.by == writer::write_second_flag;
         case flush::driver: return of.where == place::gpu;
         case flush::cpu_load: // one row says why it cannot be
-            return of.why_never().empty() || (of.by == writer::write && !of.relaxed && of.seen_by != reader::peer_gpu &&
-                                              of.flag == (of.where == place::gpu ? flag_place::host_memory
-                                                                                 : flag_place::same_region));
+            return of.why_never().empty() ||
+                   (of.by == writer::write && !of.relaxed && of.seen_by != reader::peer_gpu &&
+                    of.flag == (of.where == place::gpu ? flag_place::host_memory : flag_place::same_region));
     }
     return false;
 }

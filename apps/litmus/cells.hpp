@@ -29,8 +29,8 @@ struct cell {
     writer by = writer::write;
     flag_place flag = flag_place::same_region;
     flush how = flush::none;
-    bool relaxed = false;        ///< relaxed ordering of PCIe
-    place where = place::host;   ///< of the data, and of a flag that is not elsewhere
+    bool relaxed = false;      ///< relaxed ordering of PCIe
+    place where = place::host; ///< of the data, and of a flag that is not elsewhere
     reader seen_by = reader::cpu;
 
     /// "WRITE / same region / none / strict / data in host / read by CPU"

@@ -56,10 +56,10 @@ driver opened()
     WEFTIO_FIND(cuLaunchKernel);
     WEFTIO_FIND(cuGetErrorName);
 #undef WEFTIO_FIND
-    made.cuFlushGPUDirectRDMAWrites = reinterpret_cast<decltype(made.cuFlushGPUDirectRDMAWrites)>(
-        dlsym(library, "cuFlushGPUDirectRDMAWrites"));
-    made.cuMemGetHandleForAddressRange = reinterpret_cast<decltype(made.cuMemGetHandleForAddressRange)>(
-        dlsym(library, "cuMemGetHandleForAddressRange"));
+    made.cuFlushGPUDirectRDMAWrites =
+        reinterpret_cast<decltype(made.cuFlushGPUDirectRDMAWrites)>(dlsym(library, "cuFlushGPUDirectRDMAWrites"));
+    made.cuMemGetHandleForAddressRange =
+        reinterpret_cast<decltype(made.cuMemGetHandleForAddressRange)>(dlsym(library, "cuMemGetHandleForAddressRange"));
     if (const int status = made.cuInit(0); status != 0)
         throw failure(fmt::format("NVIDIA's driver does not start (error {}); `nvidia-smi` may say why", status));
     return made;
@@ -132,8 +132,8 @@ void gpu::reach(const gpu& other) const
     if (number_ == other.number_)
         throw failure("--peer-gpu is the GPU of --gpu; give another one");
     if (can == 0)
-        throw failure(fmt::format("GPU {} cannot access memory of GPU {} (`nvidia-smi topo -p2p r`)", number_,
-                                  other.number_));
+        throw failure(
+            fmt::format("GPU {} cannot access memory of GPU {} (`nvidia-smi topo -p2p r`)", number_, other.number_));
     if (const int status = driver::library().cuCtxEnablePeerAccess(other.context_, 0); status != enabled_before)
         need(status, "the second GPU gets no access to the memory of the first");
 }
@@ -143,8 +143,7 @@ void gpu::flush(bool for_all) const
     constexpr int current_context = 0, to_owner = 100, to_all_devices = 200;
     const auto call = driver::library().cuFlushGPUDirectRDMAWrites;
     if (!call || (flush_options_ & 1) == 0)
-        throw failure(
-            fmt::format("{} has no flush by the driver's call (flush options {})", name_, flush_options_));
+        throw failure(fmt::format("{} has no flush by the driver's call (flush options {})", name_, flush_options_));
     use();
     need(call(current_context, for_all ? to_all_devices : to_owner), "cuFlushGPUDirectRDMAWrites is refused");
 }

@@ -37,7 +37,7 @@ struct driver {
     int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                           void**);
     int (*cuGetErrorName)(int, const char**);
-    int (*cuFlushGPUDirectRDMAWrites)(int, int);                    ///< nullptr: an older driver
+    int (*cuFlushGPUDirectRDMAWrites)(int, int); ///< nullptr: an older driver
     int (*cuMemGetHandleForAddressRange)(void*, device_pointer, std::size_t, int, unsigned long long); ///< the same
 
     /// The library, opened by the first call. Throws failure.

@@ -34,8 +34,8 @@ struct parts {
         if (!wanted.second.empty()) {
             on.second = {.device = wanted.second, .port = wanted.port.port};
             if (nic(on.second, 16).name() == nic(on.port, 16).name())
-                throw failure(fmt::format("--second {}: that is the first device, too; give another one, or -d",
-                                          wanted.second));
+                throw failure(
+                    fmt::format("--second {}: that is the first device, too; give another one, or -d", wanted.second));
         }
         if (!wanted.gpu.empty())
             on.owner = &owner.emplace(wanted.gpu);

@@ -16,8 +16,8 @@ struct command {
     bool json = false;  ///< JSON on standard output, instead of the table
     trial_options trial{};
     port_options port{};
-    std::string second{};           ///< name of the NIC that writes flags; empty: none
-    std::string gpu{}, peer_gpu{};  ///< number or address on PCI; empty: none
+    std::string second{};          ///< name of the NIC that writes flags; empty: none
+    std::string gpu{}, peer_gpu{}; ///< number or address on PCI; empty: none
     std::vector<cell> cells{};
 };
 

@@ -59,8 +59,7 @@ std::string reasons(const std::vector<outcome>& all)
     std::vector<std::pair<std::string, unsigned>> found;
     for (const outcome& each : all)
         if (each.never) {
-            const auto same =
-                std::ranges::find_if(found, [&](const auto& one) { return one.first == each.refused; });
+            const auto same = std::ranges::find_if(found, [&](const auto& one) { return one.first == each.refused; });
             if (same != found.end())
                 ++same->second;
             else
@@ -117,12 +116,9 @@ std::string to_json(const command& wanted, const machine& on, const std::vector<
 {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const outcome& each : all) {
-        nlohmann::ordered_json row{{"writer", to_string(each.of.by)},
-                                   {"flag", to_string(each.of.flag)},
-                                   {"flush", to_string(each.of.how)},
-                                   {"relaxed_ordering", each.of.relaxed},
-                                   {"memory", to_string(each.of.where)},
-                                   {"reader", each.of.reader_words()}};
+        nlohmann::ordered_json row{{"writer", to_string(each.of.by)},    {"flag", to_string(each.of.flag)},
+                                   {"flush", to_string(each.of.how)},    {"relaxed_ordering", each.of.relaxed},
+                                   {"memory", to_string(each.of.where)}, {"reader", each.of.reader_words()}};
         if (each.refused.empty())
             row.update({{"trials", each.trials},
                         {"stale", each.stale},
@@ -134,8 +130,7 @@ std::string to_json(const command& wanted, const machine& on, const std::vector<
             row["registered_by"] = each.by_dma_buf ? "ibv_reg_dmabuf_mr" : "ibv_reg_mr";
         rows.push_back(row);
     }
-    nlohmann::ordered_json made{
-        {"bytes", wanted.trial.bytes}, {"pairs", wanted.trial.pairs}, {"confidence", 0.98}};
+    nlohmann::ordered_json made{{"bytes", wanted.trial.bytes}, {"pairs", wanted.trial.pairs}, {"confidence", 0.98}};
     if (on.owner)
         made["gpu"] = json_of(*on.owner);
     if (on.peer)

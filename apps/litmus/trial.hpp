@@ -20,7 +20,7 @@ struct trial_options {
 /// Who takes part. It outlives the trials.
 struct machine {
     port_options port{};
-    port_options second{};     ///< of the NIC that writes flags; no device: there is none
+    port_options second{};      ///< of the NIC that writes flags; no device: there is none
     const gpu* owner = nullptr; ///< of memory, and of kernels and copies; nullptr: there is none
     const gpu* peer = nullptr;  ///< that reads the memory of the other one; the same
     bool atomics_in_gpu = true; ///< false: the NIC has refused one, in memory of a GPU
@@ -31,9 +31,9 @@ struct outcome {
     std::uint64_t trials = 0;
     std::uint64_t stale = 0;
     double seconds = 0;
-    bool by_dma_buf = false;    ///< how memory of the GPU was registered; else by its address
-    std::string refused{};      ///< not empty: it was not run, and why
-    bool never = false;         ///< with `refused`: there is no such row here, whatever goes wrong or right
+    bool by_dma_buf = false; ///< how memory of the GPU was registered; else by its address
+    std::string refused{};   ///< not empty: it was not run, and why
+    bool never = false;      ///< with `refused`: there is no such row here, whatever goes wrong or right
 
     /// Of the rate of stale reads, with 98 % confidence: with it so few stale reads, or fewer, come once in 50 runs
     /// (a Poisson distribution).

@@ -106,8 +106,8 @@ region::region(ibv_pd* domain, const words& memory, bool relaxed)
         errno = reason;
     }
     if (!mr_ && memory.in_gpu())
-        throw failure(fmt::format("memory of the GPU cannot be registered, neither by its address nor by a dma-buf: {}; "
-                                  "load nvidia-peermem, or NVIDIA's open kernel modules",
+        throw failure(fmt::format("memory of the GPU cannot be registered, by its address or by a dma-buf: {}; load "
+                                  "nvidia-peermem, or NVIDIA's open kernel modules",
                                   why()));
     if (!mr_ && relaxed && errno != ENOMEM)
         throw failure(fmt::format("regions with relaxed ordering are refused: {}; give --strict", why()));

@@ -1,5 +1,6 @@
-// Kernels of the stand-in: it has none but that of weftio-litmus, which it knows by its name and plays on a thread of the
-// CPU, by the alias of the GPU's memory. It is a translation by hand: whether the PTX text does the same, only a GPU says.
+// Kernels of the stand-in: it has none but that of weftio-litmus, which it knows by its name and plays on a thread of
+// the CPU, by the alias of the GPU's memory. It is a translation by hand: only a GPU says whether the PTX text does the
+// same.
 #include <cstring>
 
 #include "cuda_state.hpp"

@@ -39,7 +39,7 @@ inline gpu gpus[] = {{0}, {1}};
 
 struct stream {
     gpu* of;
-    std::thread kernel = {};          ///< the one that the stand-in knows
+    std::thread kernel = {};           ///< the one that the stand-in knows
     std::atomic<bool> is_busy = false; ///< with it
 };
 

@@ -1,8 +1,8 @@
 // Stands in for libibverbs.so.1, with two NICs that can only write to themselves. Bytes of data are on their way for a
-// while and overtake each other; flags (8 bytes or less), atomics and completions are there at once. A READ, on any queue
-// pair of the same NIC, waits for all that is on its way, and so does a flush by the stand-in of NVIDIA's driver, whose
-// GPUs' memory it can write. With "orderly" in STAND_IN_NIC in the environment nothing is late; with "dma_buf" addresses
-// of GPUs are refused, and only a dma-buf is taken.
+// while and overtake each other; flags (8 bytes or less), atomics and completions are there at once. A READ, on any
+// queue pair of the same NIC, waits for all that is on its way, and so does a flush by the stand-in of NVIDIA's driver,
+// whose GPUs' memory it can write. With "orderly" in STAND_IN_NIC in the environment nothing is late; with "dma_buf"
+// addresses of GPUs are refused, and only a dma-buf is taken.
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 
@@ -203,7 +203,9 @@ int post_send(ibv_qp* given, ibv_send_wr* first, ibv_send_wr**)
                 if (each->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
                     notify(from, each->imm_data);
                 break;
-            case IBV_WR_RDMA_READ: bus_of(given).read(at(local.addr), at(each->wr.rdma.remote_addr), local.length); break;
+            case IBV_WR_RDMA_READ:
+                bus_of(given).read(at(local.addr), at(each->wr.rdma.remote_addr), local.length);
+                break;
             case IBV_WR_ATOMIC_FETCH_AND_ADD:
                 bus_of(given).add(at(each->wr.atomic.remote_addr), each->wr.atomic.compare_add, at(local.addr));
                 break;
