@@ -69,7 +69,7 @@ fi
 # commands_of PAGE: those of its block for this script, with the stand-in's device
 commands_of()
 {
-    sed -n '/test: run by litmus.sh/,/^\(```\|\.fi\)$/{/litmus/p}' "$1" | grep -v 'test: run by' | sed "s|mlx5_0|stand_in_0|; s|build/apps/|$build/apps/|g; s|^weftio|$build/apps/weftio|; s|10000000|10000|; s|--wire w |--wire litmus-page-$$ |"
+    sed -n '/test: run by litmus.sh/,/^\(```\|\.fi\)$/{/litmus/p}' "$1" | grep -v 'test: run by' | sed "s|mlx5_|stand_in_|g; s|build/apps/|$build/apps/|g; s|^weftio|$build/apps/weftio|; s|10000000|10000|; s|--wire w |--wire litmus-page-$$ |"
 }
 for page in docs/litmus.md docs/weftio-litmus.1; do
     while read -r command; do
@@ -79,6 +79,7 @@ for page in docs/litmus.md docs/weftio-litmus.1; do
             bounded bash -c "${command/-n 20000/-n 500}" >"$work/page" 2>&1
             ;;
         *--trials* | *--list*) STAND_IN_NIC=orderly LD_LIBRARY_PATH=$late bounded bash -c "$command" >"$work/page" 2>&1 ;;
+        *--gpu*) STAND_IN_NIC=orderly STAND_IN_HIDES=1 LD_LIBRARY_PATH=$late:$build/tests/vendor bounded bash -c "${command/litmus /litmus -n 500 }" >"$work/page" 2>&1 ;;
         *) STAND_IN_NIC=orderly LD_LIBRARY_PATH=$late bounded bash -c "${command/litmus /litmus -n 3000 }" >"$work/page" 2>&1 ;;
         esac
         check "$page: $command" 0 $? || cat "$work/page"

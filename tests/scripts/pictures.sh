@@ -10,4 +10,9 @@ for picture in regular-life persistent-life; do
     check "docs/$picture.svg is as docs/lives.py draws it" "$(cat "$work/$picture.svg")" "$(cat "docs/$picture.svg")"
     check_has "docs/memory.md shows $picture.svg" "($picture.svg)" "$(cat docs/memory.md)"
 done
+docs/parties.py "$work"
+for picture in three-parties four-parties; do
+    check "docs/$picture.svg is as docs/parties.py draws it" "$(cat "$work/$picture.svg")" "$(cat "docs/$picture.svg")"
+    check_has "docs/litmus.md shows $picture.svg" "($picture.svg)" "$(cat docs/litmus.md)"
+done
 finish
