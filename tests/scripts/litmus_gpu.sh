@@ -44,7 +44,8 @@ stands_in()
 }
 
 all="--gpu 0 --peer-gpu 1 -d stand_in_0 --second stand_in_1"
-stands_in $all --only "WRITE,data in GPU" --trials 6000 --json >"$work/late"
+# Few pairs, many rounds: the first data of each are late in some of them, also where threads wait for processors.
+stands_in $all --only "WRITE,data in GPU" --pairs 16 --trials 6000 --json >"$work/late"
 check "late bytes in a GPU: exit status" 3 $?
 check "late bytes in a GPU: no flush, and flushes" "60 READ, other pair | 6000 | are_none
 60 READ, same pair | 6000 | are_none
@@ -55,7 +56,7 @@ check "four parties: a READ by the NIC that wrote the flag alone is no flush" "1
 check "late bytes in a GPU: who reads" "are_some CPU by copies
 are_some GPU
 are_some second GPU" "$(rows "$work/late" reader flush | sed -n "s/[0-9]* \(.*\) | none | 6000 | \(.*\)/\2 \1/p")"
-stands_in $all --only "WRITE,data in host / read by GPU" --trials 6000 --json >"$work/host"
+stands_in $all --only "WRITE,data in host / read by GPU" --pairs 16 --trials 6000 --json >"$work/host"
 check "late bytes in the host, read by a GPU" "14 READ, other pair | 6000 | are_none
 14 READ, same pair | 6000 | are_none
 14 none | 6000 | are_some" "$(rows "$work/host" flush | grep -v -e CPU -e second)"
