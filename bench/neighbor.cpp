@@ -3,6 +3,8 @@
 //   - 8 queues whose wait entries delay as many checksummed frames as a queue holds
 //   - 8 queues that send at a deadline every 80 us, and every 8 us; and 8 on which a kernel sends as often, without
 //     deadlines: what is left to the good queue by the frames alone
+//   - a queue on which 8 threads post, each a frame every 80 us, and leave their entries to one commit
+//   - kernels of two devices that hand items over by a semaphore, without an engine
 //   - 4,096 idle queues
 //   - 64 queue pairs that a full completion queue holds up
 //   - 64 queue pairs whose peer does not respond
@@ -13,6 +15,7 @@
 //
 //   ./neighbor_bench                               7 rounds of half a second each: engine on core 0, good kernel on 1,
 //                                                  neighbors on a third
+//   ./neighbor_bench -g cuda:0 --only staged       pairs with payload in memory of a GPU, too
 //   ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0; neighbors on 1
 //
 // The core of the neighbors is busy also while the good queue is alone, because cores of one chip slow each other down
@@ -50,6 +53,7 @@ constexpr std::uint64_t patience_ns = 1'000'000'000;
 struct options : bench::common_options {
     std::string mode = "thread";
     std::vector<int> cores{0, 1}; ///< of the engine (inline mode: and the good kernel), of the kernels
+    std::string gpu;              ///< of the rows with staged messages
     std::string only;             ///< rows whose name contains this
     double seconds = 0.5;
 };
@@ -190,6 +194,7 @@ int measure(const options& wanted)
                                        .other_core = on.other,
                                        .rounds = wanted.rounds,
                                        .seconds = wanted.seconds,
+                                       .gpu = wanted.gpu,
                                        .only = wanted.only,
                                        .missing = missing};
     bench::measure_pairs(of_pairs, cpu, table);
@@ -213,6 +218,7 @@ int main(int argc, char** argv)
     add("--mode", wanted.mode, "what runs the engine")->check(CLI::IsMember({"thread", "inline"}));
     bench::add_cores(app, wanted.cores, "cores of the engine and of the kernels");
     add("--seconds", wanted.seconds, "length of each way in each round")->check(CLI::PositiveNumber);
+    app.add_option("-g,--gpu", wanted.gpu, "also measure pairs with payload in memory of this GPU: cuda:N");
     app.add_option("--only", wanted.only, "rows whose name contains this")->check([](const std::string& part) {
         const auto has = [&](std::string_view name) { return name.find(part) != std::string_view::npos; };
         return std::ranges::any_of(bench::neighbor_rows(), has, &neighbor_row::name) ||

@@ -9,7 +9,12 @@ namespace {
 class long_messages : public idle_pairs {
  public:
     long_messages(ground& on, unsigned count, std::size_t bytes, bool reads)
-        : idle_pairs(on, count), on_(on), bytes_(bytes), reads_(reads)
+        : long_messages(on, count, bytes, reads, on.region, on.remote)
+    {}
+    /// @param from, to  where the payload lies
+    long_messages(ground& on, unsigned count, std::size_t bytes, bool reads, const memory_region& from,
+                  weftio_dev_remote to)
+        : idle_pairs(on, count), on_(on), from_(from), to_(to), bytes_(bytes), reads_(reads)
     {}
     void go_on() override
     {
@@ -41,12 +46,35 @@ class long_messages : public idle_pairs {
     void post(weftio_dev_rdma* rdma)
     {
         const auto enqueue = reads_ ? weftio_dev_rdma_read : weftio_dev_rdma_write;
-        require(enqueue(rdma, on_.remote, 8 * mib, on_.region.buffer(), 0, bytes_, 0), "entry of a neighbor");
+        require(enqueue(rdma, to_, 8 * mib, from_.buffer(), 0, bytes_, 0), "entry of a neighbor");
     }
 
     ground& on_;
+    const memory_region& from_;
+    weftio_dev_remote to_;
     std::size_t bytes_;
     bool reads_;
+};
+
+/// Memory that the CPU cannot access.
+struct gpu_payload {
+    explicit gpu_payload(ground& on)
+        : memory(on.gpu.value().allocate(16 * mib, memory_kind::device)),
+          region(on.at, memory, {.rights = access::local_write | access::remote_write}),
+          remote(remote_region::of(region).on_device())
+    {}
+
+    weftio::memory memory;
+    memory_region region;
+    weftio_dev_remote remote;
+};
+
+/// The same WRITEs from memory of a GPU to memory of a GPU: copy engines stage each piece on both sides.
+class staged_messages : private gpu_payload, public long_messages {
+ public:
+    staged_messages(ground& on, unsigned count)
+        : gpu_payload(on), long_messages(on, count, mib, false, gpu_payload::region, gpu_payload::remote)
+    {}
 };
 
 /// The same WRITEs to queue pairs of another engine: this one hands over each packet, and takes in each answer. The
@@ -128,9 +156,11 @@ std::vector<crowd_kind> busy_crowds()
 {
     crowd_kind to_another_engine = kind_of<messages_to_another_engine>("pairs of 1 MiB writes to another engine");
     to_another_engine.two_engines = true;
+    crowd_kind staged = kind_of<staged_messages>("pairs of 1 MiB staged writes");
+    staged.on_gpu = true;
     return {kind_of<long_messages>("pairs of 1 MiB writes", mib, false),
             kind_of<long_messages>("pairs of 4 MiB reads", 4 * mib, true), kind_of<binders>("pairs of binds"),
-            to_another_engine};
+            to_another_engine, staged};
 }
 
 } // namespace weftio::bench

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "neighbor/pairs.hpp"
@@ -39,8 +40,10 @@ inline port open_for(const pair_options& wanted, unsigned engines)
 struct ground {
     static constexpr const char* address = "10.9.8.1";
 
-    ground(const port& port, const device& device, bool inline_worker)
-        : at(port), cpu(device), here(at, {.address = address, .application_turns = inline_worker}),
+    /// @param gpu_spec  device of payload that the CPU cannot access, or empty
+    ground(const port& port, const device& device, bool inline_worker, const std::string& gpu_spec = {})
+        : at(port), cpu(device), gpu(gpu_spec.empty() ? std::nullopt : std::optional(device::open(gpu_spec))),
+          here(at, {.address = address, .application_turns = inline_worker}),
           memory(device.allocate(16 * mib, memory_kind::cpu_device)),
           region(at, memory,
                  {.rights = access::local_write | access::remote_write | access::remote_read | access::bind}),
@@ -49,6 +52,7 @@ struct ground {
 
     port at;
     const device& cpu;
+    std::optional<device> gpu;
     rdma_device here;
     weftio::memory memory;
     memory_region region;
@@ -117,6 +121,7 @@ struct crowd_kind {
     const char* name;
     std::function<std::unique_ptr<crowd>(ground&, unsigned)> make;
     bool two_engines = false; ///< of the port
+    bool on_gpu = false;      ///< their payload is in memory of ground::gpu
     bool has_good = false;    ///< see crowd::good_sender(); a crowd of 0 is the good pair alone
 };
 

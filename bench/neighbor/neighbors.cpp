@@ -1,6 +1,10 @@
 #include "neighbor/neighbors.hpp"
 
+#include <sys/prctl.h>
+
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -121,6 +125,83 @@ class sending : public neighbor {
     buf_arr frames_;
     std::array<std::optional<eth_txq>, 8> queues_;
     std::uint64_t interval_ns_, next_ns_ = 0;
+};
+
+/// As many frames on one queue, by 8 threads of one core. Strong commits that find another one under way leave their
+/// entries to it; each thread waits until its frame is sent.
+class posting : public neighbor {
+ public:
+    posting(const port& port, const device& device, std::uint64_t interval_ns)
+        : frames_(port, device, {.count = 1, .buffer_bytes = frame_bytes}), queue_(port, device, {.entries = 1024}),
+          interval_ns_(interval_ns)
+    {}
+    ~posting() override { end(); }
+
+ protected:
+    void step() override
+    {
+        std::vector<std::thread> others;
+        while (others.size() < 7)
+            others.emplace_back([this] { post_until_the_end(); }); // on the core of this thread
+        post_until_the_end();
+        for (std::thread& other : others)
+            other.join();
+    }
+
+ private:
+    /// Sleeps between its frames, so that the threads have room on one core.
+    void post_until_the_end()
+    {
+        using clock = std::chrono::steady_clock;
+        ::prctl(PR_SET_TIMERSLACK, 1000UL);
+        for (auto next = clock::now(); !ends(); std::this_thread::sleep_until(next)) {
+            post_one(queue_.handle());
+            next = std::max(next + std::chrono::nanoseconds(interval_ns_), clock::now());
+        }
+    }
+    void post_one(weftio_dev_eth_txq* txq)
+    {
+        weftio_dev_send_ring& ring = txq->queue.ring;
+        weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames_.handle(), 0), frame_bytes,
+                                               WEFTIO_DEV_SEND_NONE);
+        const std::uint32_t end = weftio_load_relaxed_u32(&ring.reserved);
+        weftio_dev_eth_txq_commit_strong(txq);
+        weftio_dev_send_doorbell(&ring);
+        while (weftio_dev_send_completed(&ring) - end >= 0x80000000u && !ends())
+            std::this_thread::yield();
+    }
+
+    buf_arr frames_;
+    eth_txq queue_;
+    std::uint64_t interval_ns_;
+};
+
+/// Items that kernels of two devices hand over to each other, without an engine.
+class handing_over : public neighbor {
+ public:
+    handing_over(const port&, const device& device)
+        : second_(device::open("cpu")), items_(device, {.items = items, .peer = second_})
+    {}
+    ~handing_over() override { end(); }
+
+ protected:
+    void step() override
+    {
+        const weftio_dev_semaphore *first = items_.handle(), *second = items_.peer().handle();
+        for (std::uint32_t item = 0; item < items; ++item)
+            weftio_dev_semaphore_set_packet_info(first, item, WEFTIO_DEV_SEMAPHORE_READY, 1, item);
+        std::uint32_t count = 0, packet = 0;
+        for (std::uint32_t item = 0; item < items; ++item)
+            if (weftio_dev_semaphore_get_packet_info_status(second, item, WEFTIO_DEV_SEMAPHORE_READY, &count,
+                                                            &packet) == WEFTIO_DEV_OK)
+                weftio_dev_semaphore_set_status(second, item, WEFTIO_DEV_SEMAPHORE_FREE);
+    }
+
+ private:
+    static constexpr std::uint32_t items = 64;
+
+    device second_;
+    semaphore items_;
 };
 
 /// Thousands of idle queues.
@@ -299,6 +380,11 @@ const std::vector<neighbor_row>& neighbor_rows()
          }},
         paced_row("8 at 80 us", 80),
         paced_row("8 at 8 us", 8),
+        {.name = "8 posters of a queue at 80 us",
+         .make = [](auto& port, auto& device) { return std::make_unique<posting>(port, device, 80'000); },
+         .same_frames = [](auto& port, auto& device) { return std::make_unique<sending>(port, device, 80'000); }},
+        {"devices that hand items over",
+         [](auto& port, auto& device) { return std::make_unique<handing_over>(port, device); }},
         {"4096 idle", [](auto& port, auto& device) { return std::make_unique<idle>(port, device); }},
         {"64 held pairs", [](auto& port, auto& device) { return std::make_unique<held>(port, device); }},
         {"64 unanswered pairs", [](auto& port, auto& device) { return std::make_unique<unanswered>(port, device); }},

@@ -202,7 +202,7 @@ void measure_row(const pair_options& wanted, ground& on, pinger& good, const cro
 /// A port of its own, and the good pair.
 struct place {
     place(const pair_options& wanted, const device& cpu, bool two_engines)
-        : on(open_for(wanted, two_engines ? 2 : 1), cpu, wanted.inline_worker), good(on)
+        : on(open_for(wanted, two_engines ? 2 : 1), cpu, wanted.inline_worker, wanted.gpu), good(on)
     {}
 
     ground on;
@@ -242,6 +242,8 @@ void measure_pairs(const pair_options& wanted, const device& cpu, table& into)
                 return;
             if (two_engines && !wanted.inline_worker)
                 return into.leave_out(figure_names(name_of(one, count)).kept, "needs --mode inline");
+            if (one.on_gpu && wanted.gpu.empty())
+                return into.leave_out(figure_names(name_of(one, count)).kept, "needs -g cuda:N");
             if (!at)
                 at.emplace(wanted, cpu, two_engines);
             measure_row(wanted, at->on, at->good, one, count, into);

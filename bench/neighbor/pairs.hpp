@@ -15,6 +15,7 @@ struct pair_options {
     int other_core = 1;         ///< core of the thread of the other queue pairs
     unsigned rounds = 7;
     double seconds = 0.5;
+    std::string gpu;     ///< device whose memory is payload of staged messages; empty: their rows are left out
     std::string only;    ///< rows whose name contains this
     std::string missing; ///< not empty: no row is measured, and each has this reason, such as "needs 3 cores"
 };
