@@ -41,6 +41,11 @@ class fake_system {
         return mode[0] == 'r' && bytes_ != 0 ? fmemopen(const_cast<std::uint8_t*>(file_), bytes_, "r")
                                              : real_open("/dev/null", mode);
     }
+    /// A file that is to be written, or made.
+    int open_to_write(int flags) const
+    {
+        return yes(writable) ? real_open("/dev/null", flags & ~(O_CREAT | O_EXCL | O_TRUNC)) : refused();
+    }
     int status(struct stat* to) const
     {
         *to = {};
@@ -49,7 +54,7 @@ class fake_system {
         return yes(there) ? 0 : refused();
     }
     unsigned interface_index() const { return yes(interface) ? 1 : 0; }
-    int raw_socket() const { return yes(raw) ? ::open("/dev/null", O_RDONLY | O_CLOEXEC) : refused(); }
+    int raw_socket() const { return yes(raw) ? real_open("/dev/null", O_RDONLY | O_CLOEXEC) : refused(); }
     int tap_access() const { return yes(tun) ? 0 : refused(); }
 
     static inline const fake_system* playing = nullptr;
@@ -58,6 +63,7 @@ class fake_system {
     enum answer : std::uint8_t { there = 1, regular = 2, writable = 4, interface = 8, raw = 16, tun = 32 };
 
     static std::FILE* real_open(const char* path, const char* mode);
+    static int real_open(const char* path, int flags);
     bool yes(answer which) const { return (answers_ & which) != 0; }
     int refused() const
     {
@@ -75,6 +81,7 @@ class fake_system {
 // NOLINTBEGIN(bugprone-reserved-identifier): names that the linker defines
 extern "C" {
 std::FILE* __real_fopen(const char*, const char*);
+int __real_open(const char*, int, ...);
 int __real_stat(const char*, struct stat*);
 unsigned __real_if_nametoindex(const char*);
 int __real_socket(int, int, int);
@@ -84,6 +91,11 @@ std::FILE* __wrap_fopen(const char* path, const char* mode)
 {
     auto* system = weftio::fuzz::fake_system::playing;
     return system ? system->open(mode) : __real_fopen(path, mode);
+}
+int __wrap_open(const char* path, int flags, mode_t mode) // as callers see it, who pass the mode or nothing
+{
+    auto* system = weftio::fuzz::fake_system::playing;
+    return system && flags & O_ACCMODE ? system->open_to_write(flags) : __real_open(path, flags, mode);
 }
 int __wrap_stat(const char* path, struct stat* to)
 {
@@ -111,4 +123,8 @@ int __wrap_access(const char* path, int mode)
 inline std::FILE* weftio::fuzz::fake_system::real_open(const char* path, const char* mode)
 {
     return __real_fopen(path, mode);
+}
+inline int weftio::fuzz::fake_system::real_open(const char* path, int flags)
+{
+    return __real_open(path, flags);
 }
