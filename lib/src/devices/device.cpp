@@ -301,8 +301,15 @@ running_kernel device::launch_erased(const devices::launch_request& request) con
         throw error(errc::invalid_argument,
                     fmt::format("weftio: kernel {}: {} blocks of {} lanes; launch at least 1 of each", request.name,
                                 request.shape.blocks, request.shape.lanes));
-    for (const auto& line : request.lines)
+    for (const auto& line : request.lines) {
+        if (!line)
+            throw error(
+                errc::invalid_argument,
+                fmt::format("weftio: kernel {}: an argument is an object that was moved from; name the one that "
+                            "it was moved to",
+                            request.name));
         require_reach(request, *backend_, *line);
+    }
     for (std::size_t position = 0; position < request.arguments.size(); ++position)
         require_handle(request, *backend_, position);
     for (weftio_dev_control* control : request.controls)

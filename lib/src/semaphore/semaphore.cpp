@@ -266,12 +266,12 @@ semaphore::~semaphore() = default;
 
 weftio_dev_semaphore* semaphore::handle() const noexcept
 {
-    return static_cast<weftio_dev_semaphore*>(state_->handle.device_address());
+    return state_ ? static_cast<weftio_dev_semaphore*>(state_->handle.device_address()) : nullptr;
 }
 
 weftio_dev_control* semaphore::control() const noexcept
 {
-    return state_->control();
+    return state_ ? state_->control() : nullptr;
 }
 
 std::shared_ptr<devices::lifeline> detail::internals::line(const semaphore& semaphore) noexcept
@@ -281,11 +281,22 @@ std::shared_ptr<devices::lifeline> detail::internals::line(const semaphore& sema
 
 std::uint32_t semaphore::items() const noexcept
 {
-    return state_->options.items;
+    return state_ ? state_->options.items : 0;
 }
+
+namespace {
+
+void require_state(const void* state)
+{
+    if (!state)
+        throw error(errc::closed, "weftio: semaphore: it was moved from; use the object that it was moved to");
+}
+
+} // namespace
 
 semaphore& semaphore::peer() const
 {
+    require_state(state_.get());
     if (!state_->peer)
         throw error(
             errc::invalid_argument,
@@ -299,6 +310,7 @@ semaphore& semaphore::peer() const
 
 const weftio_dev_semaphore& semaphore::view() const
 {
+    require_state(state_.get());
     if (!state_->cpu_access)
         throw error(
             errc::not_reachable,
@@ -352,11 +364,12 @@ void* semaphore::get_custom_info(std::uint32_t index) const
 
 semaphore_illegal semaphore::illegal_transitions() const noexcept
 {
-    return state_->illegal_seen();
+    return state_ ? state_->illegal_seen() : semaphore_illegal{};
 }
 
 void semaphore::reset()
 {
+    require_state(state_.get());
     if (state_->peer_items && !state_->peer)
         throw error(errc::invalid_argument,
                     "weftio: semaphore: reset() is called on what peer() has returned; reset the "

@@ -1,5 +1,6 @@
 // The host class: what it accepts, what it shows of the items, what it refuses to show.
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <vector>
 
@@ -209,6 +210,27 @@ TEST_P(HostSemaphore, MovesWithItsItems)
     first = std::move(second);
     EXPECT_EQ(first.handle(), handle);
     EXPECT_EQ(first.get_status(1), hold);
+}
+
+TEST_P(HostSemaphore, SaysThatItWasMovedFrom)
+{
+    semaphore items(where(), {.items = 4}), moved = std::move(items);
+    EXPECT_EQ(items.handle(), nullptr);
+    EXPECT_EQ(items.control(), nullptr);
+    EXPECT_EQ(items.items(), 0u);
+    EXPECT_EQ(items.illegal_transitions().count, 0u);
+    const std::function<void()> refused[] = {[&] { (void)items.get_status(0); }, [&] { items.set_status(0, ready); },
+                                             [&] { (void)items.get_custom_info(0); }, [&] { (void)items.peer(); },
+                                             [&] { items.reset(); }};
+    for (const auto& call : refused) {
+        const error refusal = error_of(call);
+        EXPECT_EQ(refusal.code(), errc::closed);
+        EXPECT_THAT(refusal.what(), HasSubstr("it was moved from; use the object that it was moved to"));
+    }
+    const error refusal = error_of([&] {
+        where().launch(produce_items_kernel, {1, 1}, items, 1u, static_cast<account*>(nullptr));
+    });
+    EXPECT_THAT(refusal.what(), HasSubstr("an argument is an object that was moved from"));
 }
 
 TEST_P(HostSemaphore, ResetFreesItemsOfEveryKindAndStartsAtZero)
