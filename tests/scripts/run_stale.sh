@@ -49,6 +49,17 @@ found remapped "$write" "with MAP_FIXED" "$remote" 1
 found resized "$write" "thread N called mremap(0x" "$remote" 1
 found window "$write" "thread N called mmap(0x" "$remote" 1
 
+# What is where the gone pages were, at the first byte that the access names.
+while read -r case there; do
+    below "--stale report" "$case"
+    check "$case: exit status" 0 $?
+    check_has "$case: what is there now" "whose pages are gone, and $there there now: " "$(cat "$work/words")"
+done <<'ROWS'
+fixed others are
+half none are
+half_with_last_page others are
+ROWS
+
 # The rows of docs/verbs.md#stale-registrations: how many keys are told behind each call.
 while read -r call keys why; do
     below "--stale fail" seen "$call"

@@ -234,6 +234,29 @@ static void resized(void)
     ibv_dereg_mr(old);
 }
 
+/* The second half is gone: an access begins in front of it, or where its last page is mapped again. */
+static void gone_half(int last_page_again)
+{
+    char *const at = map_at(NULL, size), *const last_page = at + size - 4096;
+    memset(at, 1, size);
+    struct ibv_mr* const old = registered(at, size);
+    munmap(at + size / 2, size / 2);
+    if (last_page_again)
+        map_at(last_page, 4096);
+    write_to("behind munmap() of a half", last_page_again ? last_page : at + size / 2 - 32, old->rkey);
+    ibv_dereg_mr(old);
+}
+
+static void half(void)
+{
+    gone_half(0);
+}
+
+static void half_with_last_page(void)
+{
+    gone_half(1);
+}
+
 /* A window of a region that is stale. */
 static void window(void)
 {
@@ -495,6 +518,7 @@ int main(int count, char** words)
     } all[] = {{"fixed", fixed},       {"previous", previous}, {"blocks", blocks},
                {"child", child},       {"parts", parts},       {"local", local},
                {"remapped", remapped}, {"resized", resized},   {"window", window},
+               {"half", half},         {"half_with_last_page", half_with_last_page},
                {"heap", heap},         {"storm", storm},       {"exits", exits},
                {"profiled", profiled}, {"grown", grown},       {"own_userfault", own_userfault}};
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -384,7 +384,8 @@ void stale_registrations::report(const keys::stale_access& of, stale_record& abo
         each.gone_end = part.end.load();
         each.maker = about.maker;
         each.by = calls_.find(part.call.load());
-        each.is_mapped = is_mapped(of.at);
+        const std::uintptr_t first_gone = std::max(each.gone_begin, reinterpret_cast<std::uintptr_t>(of.at));
+        each.is_mapped = is_mapped(reinterpret_cast<const void*>(first_gone));
         each.now.store(stale_report::ready, std::memory_order_release);
         waiting_.fetch_add(1);
         return;

@@ -65,7 +65,7 @@ struct stale_report {
     std::uintptr_t gone_begin = 0, gone_end = 0;
     stale_maker maker;
     stale_call by;
-    bool is_mapped = false; ///< other pages are there now
+    bool is_mapped = false; ///< another page is now where the first byte of the access is that is gone
 };
 
 /// The only one of a process. It watches by a userfaultfd, whose events tell what Linux has done, whoever asked for it:
