@@ -180,6 +180,13 @@ struct rdma_rings;
 class shared_receives;
 struct shared_receive_ring;
 
+/// When bytes that a NIC has written into memory of a device are there, for kernels of that device.
+enum class payload_arrival : std::uint8_t {
+    before_completion, ///< the NIC publishes a completion when they have arrived
+    by_platform,       ///< the NIC writes both, and the platform orders them or not: ordering_of()
+    when_flushed,      ///< when the NIC has read the same memory (WEFTIO_OPCODE_DUMP)
+};
+
 /// The NIC of one weftio::port. Any thread may call it. Queues, regions and rules that it makes keep it alive.
 class backend : public memory_user {
  public:
@@ -202,6 +209,7 @@ class backend : public memory_user {
     /// Whether the port is in inline mode: it has no thread, and only turn() runs its engines.
     virtual bool is_inline() const noexcept = 0;
     virtual unsigned turn() = 0;
+    virtual payload_arrival arrival() const noexcept { return payload_arrival::before_completion; }
     /// @pre engine < engine_count()
     virtual unsigned turn(unsigned engine) = 0;
 

@@ -61,6 +61,7 @@ weftio_dev_send_queue send_life::make_handle() const
     made.ring.mask = options_.entries - 1;
     made.ring.queue = fill_in(made, options_.abi);
     made.ring.checksums = options_.checksums;
+    made.ring.needs_flush = options_.needs_flush;
     return made;
 }
 

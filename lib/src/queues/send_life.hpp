@@ -27,6 +27,7 @@ struct send_ring_options {
     protection_domain domain{};
     std::uint32_t abi = 0;       ///< of the handle: what kind of queue it is
     std::uint32_t checksums = 0; ///< WEFTIO_ETH_*_CHECKSUM, in each entry that sends a frame
+    bool needs_flush = false;    ///< of queue pairs: needs_flush()
     bool results = false;        ///< a word for the result of each entry lies behind the ring
 };
 

@@ -15,6 +15,7 @@ const char* name_of_opcode(std::uint8_t opcode) noexcept
 {
     switch (opcode) {
         case WEFTIO_OPCODE_NOP: return "NOP";
+        case WEFTIO_OPCODE_DUMP: return "DUMP";
         case WEFTIO_OPCODE_UMR: return "bind or invalidation of a window";
         case WEFTIO_OPCODE_SEND_INVALIDATE: return "SEND with invalidate";
         case WEFTIO_OPCODE_RDMA_WRITE: return "WRITE";

@@ -6,6 +6,7 @@
 
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
+#include "queues/needs_flush.hpp"
 #include "rdma/kept_pairs.hpp"
 #include "rdma/trace_file.hpp"
 #include "weftio/error.hpp"
@@ -53,12 +54,17 @@ rdma::pair_attributes attributes_of(const rdma::local_addresses& at, const rdma_
 } // namespace
 
 rdma::pair_life::pair_life(const device& device, const rdma_queue_options& options, nic::window_options windows,
-                           connection_place place)
-    : sends(device, {.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_RDMA}, place.control),
+                           connection_place place, bool needs_flush)
+    : sends(device,
+            {.entries = options.entries,
+             .domain = options.domain,
+             .abi = WEFTIO_DEV_ABI_RDMA,
+             .needs_flush = needs_flush},
+            place.control),
       windows_(windows), place_(std::move(place))
 {
     if (!place_.receives)
-        own_.emplace(device, options.receive_entries, options.receive_segments, sends.completion());
+        own_.emplace(device, options.receive_entries, options.receive_segments, sends.completion(), needs_flush);
 }
 
 nic::rdma_rings rdma::pair_life::begin()
@@ -101,7 +107,8 @@ rdma_queue::members::members(std::shared_ptr<const rdma_device::state> port, con
 
 std::shared_ptr<rdma::pair_life> rdma_queue::members::make_life() const
 {
-    return core::make_shared_here<rdma::pair_life>(where, options, at->windows, place);
+    return core::make_shared_here<rdma::pair_life>(where, options, at->windows, place,
+                                                   queues::needs_flush(*at->nic, where));
 }
 
 rdma_queue::rdma_queue(const rdma_device& at, const device& device, rdma_queue_options options)

@@ -27,8 +27,9 @@ struct connection_place {
 /// The rings of a queue pair from creation or reset to the next reset. A shared receive ring stays.
 class pair_life {
  public:
+    /// @param needs_flush  queues::needs_flush()
     pair_life(const device& device, const rdma_queue_options& options, nic::window_options windows,
-              connection_place place);
+              connection_place place, bool needs_flush);
 
     nic::rdma_rings begin();
     void belong_to(const std::shared_ptr<nic::rdma_queue>& queue, std::uint32_t ring_number);

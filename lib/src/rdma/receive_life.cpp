@@ -5,9 +5,9 @@
 namespace weftio::rdma {
 
 receive_life::receive_life(const device& device, std::uint32_t depth, std::uint32_t segments,
-                           const weftio_cqe* connection)
+                           const weftio_cqe* connection, bool needs_flush)
     : ring_life(device, receive_layout(depth, segments).bytes), depth_(depth), segments_(segments),
-      connection_(connection), layout_(depth, segments),
+      connection_(connection), needs_flush_(needs_flush), layout_(depth, segments),
       marks_(device.allocate(sizeof(weftio_cqe) + std::size_t{depth} * sizeof(std::uint32_t), memory_kind::device,
                              queues::small_alignment))
 {}
@@ -38,6 +38,7 @@ weftio_dev_rdma_recv receive_life::make_handle() const
     made.queue.ring.completion = taken;
     made.queue.ring.filled = reinterpret_cast<std::uint32_t*>(taken + 1);
     made.queue.ring.mask = depth_ - 1;
+    made.queue.ring.needs_flush = needs_flush_;
     made.queue.ring.queue = fill_in(made.queue, WEFTIO_DEV_ABI_RDMA_RECV);
     made.completions = {.entries = device_at<weftio_cqe>(0),
                         .mask = depth_ - 1,

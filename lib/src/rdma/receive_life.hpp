@@ -25,8 +25,10 @@ struct receive_layout {
 /// The receive ring of a queue pair from creation or reset to the next reset.
 class receive_life final : public queues::ring_life<weftio_dev_rdma_recv, nic::rdma_queue> {
  public:
-    /// @param connection  completion of the send side, as kernels access it
-    receive_life(const device& device, std::uint32_t depth, std::uint32_t segments, const weftio_cqe* connection);
+    /// @param connection   completion of the send side, as kernels access it
+    /// @param needs_flush  queues::needs_flush()
+    receive_life(const device& device, std::uint32_t depth, std::uint32_t segments, const weftio_cqe* connection,
+                 bool needs_flush);
 
     std::string describe() const override { return "receives of " + ring_life::describe(); }
     /// Initializes the ring with no entry posted. Returns what the NIC needs to know.
@@ -37,6 +39,7 @@ class receive_life final : public queues::ring_life<weftio_dev_rdma_recv, nic::r
 
     const std::uint32_t depth_, segments_;
     const weftio_cqe* const connection_;
+    const bool needs_flush_;
     const receive_layout layout_;
     memory marks_; ///< a completion that kernels write, then the marks of filled entries
 };

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "queues/needs_flush.hpp"
+
 namespace weftio::rdma {
 
 namespace {
@@ -48,6 +50,7 @@ shared_receive_life::shared_receive_life(nic::backend& nic, const device& device
                             std::size_t{depth} * std::bit_ceil(segments + 1) * WEFTIO_WQE_SEGMENT_BYTES + 2 * line),
       depth_(depth), stride_(std::bit_ceil(segments + 1)), entries_(depth * sizeof(weftio_cqe)),
       posted_(entries_ + std::size_t{depth} * stride_ * WEFTIO_WQE_SEGMENT_BYTES), record_(posted_ + line),
+      needs_flush_(queues::needs_flush(nic, device)),
       marks_(device.allocate(mark_layout(depth).bytes, memory_kind::device, queues::small_alignment))
 {
     link_entries();
@@ -110,6 +113,7 @@ weftio_dev_rdma_recv shared_receive_life::make_handle() const
     made.queue.ring.filled = queues::at<std::uint32_t>(marks, layout.filled);
     made.queue.ring.completed = ~0u; // as `taken` says
     made.queue.ring.mask = depth_ - 1;
+    made.queue.ring.needs_flush = needs_flush_;
     made.queue.ring.queue = fill_in(made.queue, WEFTIO_DEV_ABI_RDMA_RECV);
     made.completions = {.entries = device_at<weftio_cqe>(0),
                         .mask = depth_ - 1,

@@ -49,6 +49,7 @@ class shared_receive_life final : public queues::ring_life<weftio_dev_rdma_recv,
 
     const std::uint32_t depth_, stride_; ///< stride in segments: a link, then the pieces
     const std::size_t entries_, posted_, record_;
+    const bool needs_flush_;
     memory marks_; ///< a completion and a doorbell that kernels write, the marks of filled entries, and the table
     std::shared_ptr<shared_ring_queue> at_nic_;
 };

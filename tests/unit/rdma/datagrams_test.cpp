@@ -203,6 +203,26 @@ TEST_P(Datagrams, OfOtherOperationsAreRefused)
     EXPECT_EQ(all[0].reason, static_cast<std::uint8_t>(refusal::unreliable));
 }
 
+TEST_P(Datagrams, HaveFlushesBetweenThem)
+{
+    ends.start();
+    receive(1);
+    receive(1);
+    const segment good = ends.memory(0).local(0, 8);
+    ends.send_to(ends.peer(1), 8);
+    ends.pair(0).post(WEFTIO_OPCODE_DUMP, {good});
+    ends.send_to(ends.peer(1), 8);
+    EXPECT_EQ(ends.poll(1).size(), 2u);
+    EXPECT_THAT(reported_by(ends.poll(0)),
+                ElementsAre(reported{reported_as::sent, 0, 0}, reported{reported_as::sent, 2, 0},
+                            reported{reported_as::sent, 3, 0}));
+    EXPECT_EQ(ends.pair(0)->counters().packets, 2u);
+    ends.pair(0).post(WEFTIO_OPCODE_DUMP, {pointer(8, ends.memory(0).region.lkey() ^ 1, ends.memory(0).address())});
+    EXPECT_THAT(reported_by(ends.poll(0)),
+                ElementsAre(reported{reported_as::send_error, 5, WEFTIO_SYNDROME_LOCAL_PROTECTION}));
+    EXPECT_EQ(ends.pair(0)->state(), rdma_state::send_queue_error);
+}
+
 TEST_P(Datagrams, NameAnAddressOfTheirDevice)
 {
     ends.start();

@@ -64,6 +64,7 @@ class RdmaDifferential : public testing::TestWithParam<std::tuple<bool, unsigned
     void read();
     void change();
     void send();
+    void flush();
     void one_operation();
     void batch();
 
@@ -121,12 +122,19 @@ void RdmaDifferential::send()
     post(WEFTIO_OPCODE_SEND_IMMEDIATE, {}, pieces(at, bytes), immediates++);
 }
 
+/// Changes no byte.
+void RdmaDifferential::flush()
+{
+    post(WEFTIO_OPCODE_DUMP, {}, {local(below(3 * quarter), 1 + below(quarter))});
+}
+
 void RdmaDifferential::one_operation()
 {
-    switch (below(4)) {
+    switch (below(5)) {
         case 0: return write();
         case 1: return read();
         case 2: return change();
+        case 3: return flush();
         default: return send();
     }
 }

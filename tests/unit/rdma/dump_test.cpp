@@ -80,6 +80,7 @@ TEST_F(RdmaDump, SaysWhatASilentPeerHasNotAnswered)
     const std::uint32_t first = ends.first_psn_of(0);
     post_write(8);
     post_write(2500);
+    a.post(WEFTIO_OPCODE_DUMP, {ends.memory(0).local(0, 8)});
     a.push();
     ends.at(0).turn();
     const rdma_dump dump = a.nic().dump();
@@ -91,11 +92,11 @@ TEST_F(RdmaDump, SaysWhatASilentPeerHasNotAnswered)
     EXPECT_EQ(dump.awaits, rdma_awaits::answer);
     EXPECT_GT(dump.ends_in_ns, 1'000'000u);
     EXPECT_LE(dump.ends_in_ns, 4'400'000'000u);
-    EXPECT_EQ(dump.committed, 2u);
-    EXPECT_EQ(dump.begun, 2u);
+    EXPECT_EQ(dump.committed, 3u);
+    EXPECT_EQ(dump.begun, 3u);
     EXPECT_EQ(dump.completed, 0u);
-    ASSERT_EQ(dump.entries.size(), 2u);
-    EXPECT_EQ(dump.entries_in_flight, 2u);
+    ASSERT_EQ(dump.entries.size(), 3u);
+    EXPECT_EQ(dump.entries_in_flight, 3u);
     EXPECT_EQ(dump.entries[1].position, 1u);
     EXPECT_EQ(dump.entries[1].opcode, WEFTIO_OPCODE_RDMA_WRITE);
     EXPECT_EQ(dump.entries[1].bytes, 2500u);
@@ -107,6 +108,7 @@ TEST_F(RdmaDump, SaysWhatASilentPeerHasNotAnswered)
     EXPECT_THAT(text, HasSubstr("  packets: 4 sent, 0 of them repeats, after 0 NAKs, "));
     EXPECT_THAT(text, HasSubstr("  packets of the peer: 0 received, 0 executed, 0 repeats, "));
     EXPECT_THAT(text, HasSubstr("position 1: WRITE, 2500 bytes, 3 packets from PSN 0xfffff1\n"));
+    EXPECT_THAT(text, HasSubstr("position 2: DUMP, 0 bytes, 0 packets from PSN 0xfffff4\n"));
     a.nic().stop_sending();
 }
 

@@ -105,6 +105,12 @@ TEST_P(RdmaGone, AtTheSourceOfASend)
     expect_ours(WEFTIO_SYNDROME_LOCAL_PROTECTION, gone_words);
 }
 
+TEST_P(RdmaGone, AtTheBytesOfAFlush)
+{
+    run(WEFTIO_OPCODE_DUMP, {ours.local(0, 5000)}, ours);
+    expect_ours(WEFTIO_SYNDROME_LOCAL_PROTECTION, gone_words);
+}
+
 TEST_P(RdmaGone, WhereTheAnswerOfAReadGoes)
 {
     run(WEFTIO_OPCODE_RDMA_READ, {peer_memory.remote_at(8000), own_memory.local(60000, 10), ours.local(0, 5000)}, ours);

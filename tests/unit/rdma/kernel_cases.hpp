@@ -41,7 +41,7 @@ class kernel_cases : public public_pair {
                                              said.on_device(), reported.on_device());
         ASSERT_TRUE(kernel.wait_for(patience));
         std::vector<weftio_u32> statuses = said.all();
-        EXPECT_EQ(statuses.back(), 21u);
+        EXPECT_EQ(statuses.back(), 24u);
         statuses.pop_back();
         EXPECT_THAT(statuses, testing::Each(0u));
         EXPECT_THAT(reported.all(), testing::ElementsAre(WEFTIO_DEV_RDMA_WRITE_IMM, 64u, 7u, 0u, WEFTIO_DEV_RDMA_SEND,

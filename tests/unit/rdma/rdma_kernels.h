@@ -36,6 +36,9 @@ WEFTIO_KERNEL void rdma_does_everything(WEFTIO_GLOBAL struct weftio_dev_rdma* ne
         (weftio_u32)weftio_dev_rdma_compare_swap(near_end, peer, 2568, 1000, 2000, here, 2568, WEFTIO_DEV_RDMA_FENCE);
     said[at++] = (weftio_u32)weftio_dev_rdma_write_signal(
         near_end, weftio_dev_rdma_write_request(peer, 2600, here, 0, 200), peer, 2816, 42, WEFTIO_DEV_SEND_NONE);
+    said[at++] = (weftio_u32)weftio_dev_rdma_flush(near_end, here, 2048, 512, WEFTIO_DEV_RDMA_FENCE);
+    said[at++] = weftio_dev_rdma_needs_flush(near_end); /* engines of Weftio: no */
+    said[at++] = weftio_dev_rdma_recv_needs_flush(peer_end);
     said[at++] = (weftio_u32)weftio_dev_rdma_commit_wait(near_end, 0);
     said[at++] = (weftio_u32)weftio_dev_rdma_wait_value(near_end,
                                                         (const WEFTIO_GLOBAL weftio_u64*)(there.address + 2816), 42, 0);

@@ -1,6 +1,8 @@
 // Queue pairs whose payload lies in memory that the CPU cannot access: a copy engine stages it, in order, and what
 // depends on a copy waits for it.
+#include <array>
 #include <cstring>
+#include <memory>
 
 #include <gmock/gmock.h>
 
@@ -155,6 +157,42 @@ TEST_P(RdmaStaged, ShowsNoFlagBeforeTheBytesInFrontOfIt)
     EXPECT_EQ(after, before + 1);
     EXPECT_EQ(done(), 3u);
     expect_conserved_at_both();
+}
+
+/// A flush of one queue pair also waits for copies of others at the same engine, and makes none.
+TEST_P(RdmaStaged, EndsAFlushBehindTheCopiesUnderWay)
+{
+    std::array<std::unique_ptr<fake_pair>, 2> others;
+    for (unsigned end = 0; end < 2; ++end)
+        others[end] = std::make_unique<fake_pair>(ends.at(end));
+    ends.queues.swap(others);
+    ends.connect();
+    ends.queues.swap(others);
+    fake_pair& other = *others[1];
+    const auto flush = [&](const segment& piece) {
+        other.post(WEFTIO_OPCODE_DUMP, {piece});
+        other.push();
+        turns();
+        return other.nic().counters().done;
+    };
+    EXPECT_EQ(flush(local(1, 0, 1)), 1u) << "nothing is under way";
+    theirs.copies().holds = true;
+    post(WEFTIO_OPCODE_RDMA_WRITE, {remote_at(1, 0), host.local(0, 5000)});
+    turns();
+    EXPECT_EQ(flush(peer_host.local(0, 1)), 2u) << "of memory of the host";
+    const unsigned begun = theirs.copies().begun;
+    EXPECT_EQ(flush(local(1, 9000, room - 9000)), 2u);
+    EXPECT_EQ(theirs.copies().begun, begun);
+    theirs.copies().let_go();
+    ends.run();
+    EXPECT_EQ(other.nic().counters().done, 3u);
+    EXPECT_TRUE(equal(theirs.data(), host.data(), 5000));
+    other.post(WEFTIO_OPCODE_DUMP, {local(1, room, 1)});
+    other.push();
+    ends.run();
+    EXPECT_EQ(other.sent().syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
+    EXPECT_EQ(other.nic().counters().done_bytes, 0u);
+    expect_conserved(other.nic().counters());
 }
 
 TEST_P(RdmaStaged, MakesOneCopyOfManyMessages)

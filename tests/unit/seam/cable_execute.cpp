@@ -67,6 +67,8 @@ std::uint8_t* cable_pair::find(std::uint32_t key, std::uint64_t address, std::ui
     const std::uint64_t offset = address - region.address;
     if (offset > region.bytes || count > region.bytes - offset)
         return nullptr;
+    if ((rights & (access::local_write | access::remote_write)) == access::none)
+        tables_.push_ahead(*region.block);
     return static_cast<std::uint8_t*>(region.block->at.cpu) + region.offset + offset;
 }
 
@@ -146,6 +148,8 @@ cable_pair::result cable_pair::execute(const entry& what)
         return out;
     if (what.opcode == WEFTIO_OPCODE_UMR)
         return change_window(what);
+    if (what.opcode == WEFTIO_OPCODE_DUMP)
+        return read_and_drop(what);
     const std::optional<cable_pair*> peer = find_peer(out);
     if (!peer)
         return out;
@@ -209,7 +213,7 @@ cable_pair::result cable_pair::write_or_send(const entry& what, cable_pair& peer
         if (!to && count != 0) // a WRITE of no bytes names no memory
             return {.syndrome = WEFTIO_SYNDROME_REMOTE_ACCESS, .fails_peer = true};
         if (count != 0)
-            store(to, message.data(), count);
+            place(to, message.data(), count);
     }
     if (receives) {
         const std::uint8_t refused =
@@ -224,6 +228,34 @@ cable_pair::result cable_pair::write_or_send(const entry& what, cable_pair& peer
     }
     ++peer.counts_.executed;
     return {.bytes = count};
+}
+
+void cable_pair::place(std::uint8_t* at, const std::uint8_t* from, std::size_t count)
+{
+    if (tables_.late)
+        tables_.under_way.push_back({at, {from, from + count}});
+    else
+        store(at, from, count);
+}
+
+void cable_tables::push_ahead(const devices::memory_block& memory)
+{
+    const auto* const begin = static_cast<const std::uint8_t*>(memory.at.cpu);
+    std::erase_if(under_way, [&](const late_bytes& each) {
+        const bool arrives = each.to >= begin && each.to < begin + memory.bytes;
+        if (arrives)
+            store(each.to, each.bytes.data(), each.bytes.size());
+        return arrives;
+    });
+}
+
+cable_pair::result cable_pair::read_and_drop(const entry& what) const
+{
+    std::vector<piece> pieces;
+    if (what.segments != 2 || (what.words[4] & WEFTIO_INLINE_SEGMENT) != 0)
+        return {.syndrome = WEFTIO_SYNDROME_LOCAL_QP_OPERATION};
+    const bool allowed = local_pieces(what, 1, access::none, pieces);
+    return {.syndrome = static_cast<std::uint8_t>(allowed ? 0 : WEFTIO_SYNDROME_LOCAL_PROTECTION)};
 }
 
 cable_pair::result cable_pair::change_window(const entry& what)
@@ -290,7 +322,7 @@ cable_pair::result cable_pair::read_or_change(const entry& what, cable_pair& pee
     }
     const std::uint8_t* from = before.data();
     for (const piece& each : to) {
-        store(each.at, from, each.bytes);
+        place(each.at, from, each.bytes);
         from += each.bytes;
     }
     ++peer.counts_.executed;
@@ -324,7 +356,7 @@ std::uint8_t cable_pair::receive(const bytes* message, cable_completion what)
     const std::uint8_t* from = message ? message->data() : nullptr;
     for (const piece& each : places)
         if (what.syndrome == 0)
-            store(each.at, std::exchange(from, from + each.bytes), each.bytes);
+            place(each.at, std::exchange(from, from + each.bytes), each.bytes);
     if (what.syndrome == 0 && what.frees)
         what.frees->free(); // who sees the completion finds the window free
     complete_receive(what);

@@ -113,6 +113,7 @@ class cable final : public nic::backend, public cable_tables, public std::enable
         : spec_(std::move(spec)), has_rdma_(spec_ != "cable:ethernet"),
           inline_(options.mode == engine_mode::inline_worker)
     {
+        late = spec_ == "cable:late";
         if (!inline_)
             thread_ = std::thread([this] {
                 while (!ending_.load())
@@ -150,6 +151,10 @@ class cable final : public nic::backend, public cable_tables, public std::enable
         return moved + execute_pairs(*this);
     }
     unsigned turn(unsigned) override { return turn(); }
+    nic::payload_arrival arrival() const noexcept override
+    {
+        return late ? nic::payload_arrival::when_flushed : nic::payload_arrival::by_platform;
+    }
 
     std::unique_ptr<nic::region> register_memory(const nic::region_request& wanted) override
     {
@@ -245,6 +250,7 @@ cable_region::cable_region(std::shared_ptr<cable> of, const nic::region_request&
 void cable_region::revoke() noexcept
 {
     const std::scoped_lock lock(port->mutex);
+    port->push_ahead(*own.block);
     port->keys.erase(own_key);
     port->ending.erase(own_key);
 }

@@ -6,6 +6,7 @@
 namespace weftio::test {
 
 /// After this call, port::open("cable:...") opens such a NIC; "cable:ethernet" opens one without RDMA.
+/// Of "cable:late", messages of queue pairs are complete before their bytes are there.
 void add_cable_nic();
 
 } // namespace weftio::test

@@ -81,6 +81,8 @@ class cable_pair final : public nic::rdma_queue {
     std::uint8_t* find(std::uint32_t key, std::uint64_t address, std::uint64_t count, access rights) const;
     std::uint8_t* find_for_peer(std::uint32_t key, std::uint64_t address, std::uint64_t count, access rights) const;
     cable_window_user as_window_user() const { return {number_, rings_.send.domain, rings_.windows}; }
+    void place(std::uint8_t* at, const std::uint8_t* from, std::size_t count);
+    result read_and_drop(const entry& what) const;
     result change_window(const entry& what);
     result send_and_invalidate(const entry& what, cable_pair& peer, const bytes& message);
     bool have_room(const cable_pair& peer, bool receives) const;

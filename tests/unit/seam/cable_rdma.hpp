@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "nic/completion_backend.hpp"
 #include "nic/rdma_backend.hpp"
@@ -18,8 +19,17 @@ class cable_completions;
 class cable_pair;
 class cable_window;
 
+/// Bytes of a message whose completion is there already.
+struct late_bytes {
+    std::uint8_t* to;
+    std::vector<std::uint8_t> bytes;
+};
+
 /// The data of a cable port that its queue pairs share.
 struct cable_tables {
+    /// Bytes that are under way to this memory arrive: it is read by the NIC, or no longer used.
+    void push_ahead(const devices::memory_block& memory);
+
     std::mutex mutex; ///< protects the members below, and the data of queues, rules and regions
     std::map<std::uint32_t, const nic::region_request*> keys;
     std::set<std::uint32_t> ending;                 ///< keys of regions to which no window may be bound any more
@@ -30,6 +40,8 @@ struct cable_tables {
     std::uint32_t last_number = 0x123450; ///< this NIC assigns the numbers
     std::uint32_t last_key = 0xc0000000;  ///< and the keys
     std::uint32_t last_window = 0xd0000000;
+    bool late = false; ///< payload arrives when the NIC reads the same memory, and not before
+    std::vector<late_bytes> under_way;
 };
 
 /// Functions of nic::backend. @param tables  lives as long as `port`

@@ -245,6 +245,80 @@ TEST_P(EveryNicRdma, ResizesACompletionQueueOrSaysThatItCannot)
     EXPECT_EQ(completions.entries(), can ? 8u : 2u);
 }
 
+TEST_P(EveryNicRdma, FlushesWithAnyKeyOfItsOwn)
+{
+    const end_memory fixed(port_, where, 4096, {.rights = access::none});
+    const weftio_dev_buf readable = fixed.region.buffer();
+    std::uint64_t flushed = 0;
+    for (const auto& [at, bytes] : {std::pair{0u, 1u}, {7u, 100u}, {4095u, 1u}, {0u, 4096u}}) {
+        ASSERT_EQ(weftio_dev_rdma_flush(a(), readable, at, bytes, WEFTIO_DEV_SEND_NONE), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_rdma_flush(a(), buffer(0), at, bytes, WEFTIO_DEV_RDMA_FENCE), WEFTIO_DEV_OK);
+        EXPECT_EQ(done(), WEFTIO_DEV_OK) << at << " " << bytes;
+        flushed += 2;
+    }
+    EXPECT_EQ(queues[0]->counters().done, flushed);
+    EXPECT_EQ(queues[0]->counters().done_bytes, 0u) << "nothing was sent";
+    EXPECT_EQ(queues[1]->counters().requests, 0u);
+    EXPECT_EQ(weftio_dev_rdma_needs_flush(a()), 0u);
+    EXPECT_EQ(weftio_dev_rdma_recv_needs_flush(b()), 0u);
+}
+
+TEST_P(EveryNicRdma, RefusesFlushesThatReachBeyondTheBuffer)
+{
+    weftio_u32 position = 0, mask = 0;
+    weftio_dev_rdma_get_info(a(), &position, &mask);
+    for (const auto& [at, bytes] : {std::pair<std::uint64_t, std::uint64_t>{0, 0},
+                                    {memory_bytes, 1},
+                                    {1, memory_bytes},
+                                    {0, std::uint64_t{WEFTIO_DEV_RDMA_MOST_BYTES} + 1}}) {
+        EXPECT_EQ(weftio_dev_rdma_flush(a(), buffer(0), at, bytes, 0), WEFTIO_DEV_INVALID_ARGUMENT);
+        EXPECT_EQ(weftio_dev_rdma_enqueue_weak(a(), weftio_dev_rdma_flush_request(buffer(0), at, bytes), position, 0),
+                  WEFTIO_DEV_INVALID_ARGUMENT);
+    }
+    EXPECT_EQ(weftio_dev_rdma_enqueue_weak(a(), weftio_dev_rdma_flush_request(buffer(0), 5, 9), position, 0),
+              WEFTIO_DEV_OK);
+    EXPECT_EQ(weftio_dev_rdma_commit_weak(a(), 1), WEFTIO_DEV_OK);
+    EXPECT_EQ(weftio_dev_rdma_wait(a(), position, 0), WEFTIO_DEV_OK);
+    EXPECT_EQ(queues[0]->counters().done, 1u);
+}
+
+/// What no function of the device library writes, too.
+TEST_P(EveryNicRdma, FailsThisEndAloneWhereAFlushIsWrong)
+{
+    const weftio_dev_rdma_request good = weftio_dev_rdma_flush_request(buffer(0), 0, 16);
+    struct {
+        const char* name;
+        weftio_dev_rdma_request entry;
+        std::uint8_t syndrome;
+    } rows[] = {{"key", good, WEFTIO_SYNDROME_LOCAL_PROTECTION},
+                {"address", good, WEFTIO_SYNDROME_LOCAL_PROTECTION},
+                {"length", good, WEFTIO_SYNDROME_LOCAL_PROTECTION},
+                {"no memory", good, WEFTIO_SYNDROME_LOCAL_QP_OPERATION},
+                {"two pieces", good, WEFTIO_SYNDROME_LOCAL_QP_OPERATION},
+                {"inline", good, WEFTIO_SYNDROME_LOCAL_QP_OPERATION}};
+    rows[0].entry.body[1] ^= weftio_swap32(1);
+    rows[1].entry.body[3] ^= weftio_swap32(memory_bytes);
+    rows[2].entry.body[0] = weftio_swap32(memory_bytes + 1);
+    rows[3].entry.segments = 1;
+    rows[4].entry.segments = 3;
+    std::copy_n(good.body, 4, rows[4].entry.body + 4);
+    rows[5].entry.body[0] = weftio_swap32(WEFTIO_INLINE_SEGMENT | 4);
+    for (const auto& row : rows) {
+        SCOPED_TRACE(row.name);
+        std::vector<send_failure> reported;
+        progress_engine progress;
+        progress.attach(*queues[0], {.on_error = [&](const send_failure& failure) { reported.push_back(failure); }});
+        ASSERT_EQ(weftio_dev_rdma_enqueue(a(), row.entry, WEFTIO_DEV_SEND_NONE), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 5000, buffer(0), 0, 10, 0), WEFTIO_DEV_OK);
+        EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
+        ASSERT_TRUE(eventually_here([&] { return progress.progress() != 0; }));
+        ASSERT_EQ(reported.size(), 1u);
+        EXPECT_EQ(reported[0].syndrome, row.syndrome);
+        EXPECT_FALSE(queues[1]->failed());
+        reset();
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, EveryNicRdma, testing::ValuesIn(every_nic), name_of_nic);
 
 /// Rings of the caller's, and code that was not written for Weftio.

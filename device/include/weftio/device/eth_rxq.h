@@ -224,7 +224,9 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
  * kernel to end; in inline mode this call runs the engine.
  *
  * Packets [first, first + count) are the caller's until it releases them. Indices are consecutive and wrap at 2^32. No
- * call returns more packets than the ring holds; while every slot is held, nothing arrives.
+ * call returns more packets than the ring holds; while every slot is held, nothing arrives. Their bytes may be
+ * read at once, in memory of every kind: in pinned memory they lie before the completion, and to memory of a GPU a copy
+ * engine has brought them before (docs/gpu.md, "In which order a NIC's writes are seen").
  *
  * @pre no other lane receives from the queue meanwhile
  * @param max_packets  0: as many as the ring holds

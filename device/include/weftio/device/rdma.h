@@ -216,6 +216,31 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_read(WEFTIO_GLOBAL struct weftio_dev_rdma *
         rdma, weftio_dev_rdma_read_request(remote, remote_offset, buffer, buffer_offset, bytes), flags);
 }
 
+/**
+ * Whether bytes that a NIC writes into memory of this device may arrive behind what tells of them: 1 or 0. Never
+ * blocks; any lane. 1: enqueue weftio_dev_rdma_flush() and wait for it between a completion and the first load of what
+ * it tells of. 0: the bytes are there (docs/gpu.md, "In which order a NIC's writes are seen"). It does not change while
+ * the queue lives. With WEFTIO_DEV_CHECKS 0 if `rdma` is no queue pair.
+ */
+WEFTIO_FN weftio_u32 weftio_dev_rdma_needs_flush(const WEFTIO_GLOBAL struct weftio_dev_rdma *rdma)
+{
+    return weftio_dev_is_handle(rdma->queue.abi, WEFTIO_DEV_ABI_RDMA) &&
+           weftio_load_constant_u32(&rdma->queue.ring.needs_flush);
+}
+
+/**
+ * Has the NIC read `bytes` bytes of a buffer, and drop them: when the entry is done, kernels of this device see all that
+ * was written there before (weftio_dev_rdma_flush_request()). The queue pair need be connected, but to no peer in
+ * particular: any one of the same port flushes what all queues of the port have received.
+ *
+ * @param buffer  where bytes were received, or any other memory of the same device; its region needs no rights
+ */
+WEFTIO_FN weftio_s32 weftio_dev_rdma_flush(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, struct weftio_dev_buf buffer,
+                                           weftio_u64 buffer_offset, weftio_u64 bytes, weftio_u32 flags)
+{
+    return weftio_dev_rdma_enqueue(rdma, weftio_dev_rdma_flush_request(buffer, buffer_offset, bytes), flags);
+}
+
 /** Sends a message of `bytes` bytes, which goes to the oldest receive of the peer. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_send(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, struct weftio_dev_buf buffer,
                                           weftio_u64 buffer_offset, weftio_u64 bytes, weftio_u32 flags)
@@ -338,8 +363,9 @@ WEFTIO_FN void weftio_dev_rdma_push(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma)
 
 /**
  * Whether the entry at `position` is done: as weftio_dev_send_queue_poll_completion. On a reliable connection (RC) it
- * is when the peer has acknowledged it, and bytes that it reads are in the buffer. On an unreliable one (UC), and
- * for datagrams (UD), it is when it has been sent.
+ * is when the peer has acknowledged it, and bytes that it reads are in the buffer: what of them may be read at once,
+ * and what behind a flush, weftio_dev_completion_ready() says for memory of each kind. On an unreliable one (UC), and
+ * for datagrams (UD), it is when it has been sent. A flush is done when the bytes are there.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_poll_completion(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u32 position,
                                                      weftio_u64 *completed_ns)
@@ -426,7 +452,8 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_aborted(WEFTIO_GLOBAL struct weftio_dev_rdm
 
 /**
  * Waits until the number at `word` is `value` or more. Blocks until then, for `timeout_ns` at most (0: no time bound).
- * Any lane, several at once. Afterwards the caller sees all bytes that the peer wrote before the number.
+ * Any lane, several at once. Afterwards the caller sees all bytes that the peer wrote before the number, in memory of
+ * this device behind a flush where weftio_dev_rdma_needs_flush() returns 1.
  *
  * @param rdma  the queue pair through which the peer writes; in inline mode this call runs its engine
  * @param word  at a multiple of 8, in memory that the peer writes by weftio_dev_rdma_write_value or _write_signal

@@ -25,7 +25,8 @@
 #define WEFTIO_OPCODE_RDMA_READ 0x10u
 #define WEFTIO_OPCODE_COMPARE_SWAP 0x11u
 #define WEFTIO_OPCODE_FETCH_ADD 0x12u
-#define WEFTIO_OPCODE_UMR 0x25u /**< binds or invalidates a memory window */
+#define WEFTIO_OPCODE_DUMP 0x23u /**< reads local memory and drops the bytes */
+#define WEFTIO_OPCODE_UMR 0x25u  /**< binds or invalidates a memory window */
 #define WEFTIO_OPCODE_MMO 0x2fu
 #define WEFTIO_OPCODE_FILE_SYNC 0x3eu /**< an opcode of Weftio, not of mlx5 */
 

@@ -22,7 +22,15 @@ weftio_dev_completion_at(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *
     return &ring->entries[index & ring->mask];
 }
 
-/** Whether completion `index` has been published. If so, the rest of it, and its packet, may be read. Never blocks. */
+/**
+ * Whether completion `index` has been published. If so, the rest of it may be read, and the bytes of its packet or
+ * message (docs/gpu.md, "In which order a NIC's writes are seen"). Never blocks.
+ *
+ * - Bytes in pinned memory (memory_kind::cpu_device): at once.
+ * - Bytes in memory of this device (memory_kind::device): at once, or behind a flush where
+ *   weftio_dev_rdma_needs_flush() returns 1.
+ * - Bytes in memory of another GPU: at once if an engine of Weftio wrote them, else behind a flush there.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_completion_ready(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring,
                                                  weftio_u32 index)
 {

@@ -36,7 +36,7 @@ struct weftio_dev_send_ring {
     weftio_u32 completed;             /**< cached count of entries that are done; may lag behind the completion */
     weftio_u32 commits;               /**< strong commits under way; the first of them publishes for all (send.h) */
     weftio_u32 refreshing;            /**< where the host is far: begins and ends of loads of the completion */
-    weftio_u32 unused;
+    weftio_u32 needs_flush;           /**< queue pairs: 1 or 0, what weftio_dev_rdma_needs_flush() returns; constant */
 };
 
 /**

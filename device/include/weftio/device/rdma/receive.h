@@ -35,6 +35,21 @@ struct weftio_dev_rdma_recv {
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_rdma_recv) == (WEFTIO_DEV_ABI_RDMA_RECV & 0xffffu),
                      "host and device share this layout");
 
+/** Whether `recv` is a receive ring: as weftio_dev_is_handle. */
+WEFTIO_FN weftio_u32 weftio_dev_is_rdma_recv(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv)
+{
+    return weftio_dev_is_handle(recv->queue.abi, WEFTIO_DEV_ABI_RDMA_RECV);
+}
+
+/**
+ * Whether bytes of messages may arrive behind their completions: 1 or 0, as weftio_dev_rdma_needs_flush() of the same
+ * queue pair. With WEFTIO_DEV_CHECKS 0 if `recv` is no receive ring.
+ */
+WEFTIO_FN weftio_u32 weftio_dev_rdma_recv_needs_flush(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv)
+{
+    return weftio_dev_is_rdma_recv(recv) && weftio_load_constant_u32(&recv->queue.ring.needs_flush);
+}
+
 /** The request of the peer that took a receive. */
 enum weftio_dev_rdma_kind {
     WEFTIO_DEV_RDMA_SEND = 0,
@@ -58,12 +73,6 @@ struct weftio_dev_rdma_message {
     weftio_u32 source_queue; /**< datagrams: number of the sender's queue pair; else 0 */
     weftio_u32 is_ipv4;      /**< datagrams: 1: the IP header in the first 40 bytes is that of IPv4; else 0 */
 };
-
-/** Whether `recv` is a receive ring: as weftio_dev_is_handle. */
-WEFTIO_FN weftio_u32 weftio_dev_is_rdma_recv(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv)
-{
-    return weftio_dev_is_handle(recv->queue.abi, WEFTIO_DEV_ABI_RDMA_RECV);
-}
 
 /** Whether [offset, offset + bytes) lies in the buffer and one receive can have so many bytes. */
 WEFTIO_FN weftio_u32 weftio_dev_rdma_recv_fits(struct weftio_dev_buf buffer, weftio_u64 offset, weftio_u64 bytes)
@@ -298,7 +307,8 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_hand_out(WEFTIO_GLOBAL struct weftio_d
  * weftio_dev_rdma_recv_message.
  *
  * Messages [first, first + count) are handed out whatever the status is. Their bytes are the caller's, and their
- * positions are free: read a message (weftio_dev_rdma_recv_message) before its position is committed again.
+ * positions are free: read a message (weftio_dev_rdma_recv_message) before its position is committed again. What may be
+ * read at once, and what behind a flush, weftio_dev_completion_ready() says for memory of each kind.
  *
  * @param wanted      1 .. depth of the ring
  * @param[out] count  messages handed out: `wanted` when the status is OK, else `wanted` or fewer

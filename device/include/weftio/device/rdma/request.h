@@ -177,6 +177,25 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_read_request(struct wef
     return request;
 }
 
+/**
+ * DUMP: the NIC reads bytes of a buffer and drops them. Nothing is sent, and no byte changes. A read pushes the writes
+ * before it ahead: when the request is done, all that the same NIC had written into that memory before is there. It
+ * covers what had a completion, or a later byte of the same queue, that the caller had seen when it enqueued the
+ * request; with WEFTIO_DEV_RDMA_FENCE also the READs and atomics before it in its own queue.
+ *
+ * @param bytes  1 .. WEFTIO_DEV_RDMA_MOST_BYTES; one byte is enough for all memory to which the NIC has the same path
+ */
+WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_flush_request(struct weftio_dev_buf buffer,
+                                                                       weftio_u64 buffer_offset, weftio_u64 bytes)
+{
+    struct weftio_dev_rdma_request request =
+        weftio_dev_rdma_add_local(weftio_dev_rdma_begin(WEFTIO_OPCODE_DUMP, 0), 1, buffer, buffer_offset, bytes);
+
+    if (bytes == 0)
+        request.segments = 0;
+    return request;
+}
+
 /** SEND of bytes of a buffer, as a message that goes to the oldest receive of the peer. */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_request(struct weftio_dev_buf buffer,
                                                                       weftio_u64 buffer_offset, weftio_u64 bytes)

@@ -202,8 +202,10 @@ bool datagram_pair::begin()
 /// @return false: there is no room now, and the message is sent later
 bool datagram_pair::send()
 {
-    if (current_.refused != refusal::none || current_.is_local())
+    if (current_.refused != refusal::none)
         return end(current_.refused), true;
+    if (current_.is_local())
+        return end(sends_.execute(current_)), true;
     if (current_.bytes > settings_.path_mtu)
         return end(refusal::datagram_too_long), true;
     const ring_segments entry(sends_.ring().entries, current_.entry, current_.segments);

@@ -19,6 +19,7 @@ bool read_opcode(std::uint32_t opcode, roce::message& out) noexcept
     out.extra = net::roce_extra::none;
     switch (opcode) {
         case WEFTIO_OPCODE_NOP:
+        case WEFTIO_OPCODE_DUMP:
         case WEFTIO_OPCODE_UMR: out.operation = none; return true;
         case WEFTIO_OPCODE_SEND_INVALIDATE:
             out.extra = net::roce_extra::invalidate;
@@ -162,7 +163,8 @@ namespace {
 bool has_operation(rdma_service service, const roce::message& asked) noexcept
 {
     return service != rdma_service::datagram || asked.opcode == WEFTIO_OPCODE_NOP ||
-           asked.opcode == WEFTIO_OPCODE_SEND || asked.opcode == WEFTIO_OPCODE_SEND_IMMEDIATE;
+           asked.opcode == WEFTIO_OPCODE_DUMP || asked.opcode == WEFTIO_OPCODE_SEND ||
+           asked.opcode == WEFTIO_OPCODE_SEND_IMMEDIATE;
 }
 
 std::uint8_t first_data_of(rdma_service service, const roce::message& asked, bool atomic) noexcept

@@ -42,7 +42,7 @@ bool rdma_sends::more_behind(std::uint32_t index) const noexcept
         return false;
     const std::uint32_t opcode =
         weftio_swap32(weftio_load_relaxed_u32(ring_segments(ring_.entries, index, 1).at(0))) & 0xff;
-    return opcode != WEFTIO_OPCODE_NOP && opcode != WEFTIO_OPCODE_UMR;
+    return opcode != WEFTIO_OPCODE_NOP && opcode != WEFTIO_OPCODE_UMR && opcode != WEFTIO_OPCODE_DUMP;
 }
 
 data_segments rdma_sends::data_of(const roce::message& of) const noexcept
@@ -97,9 +97,40 @@ void rdma_sends::count_window(bool freed) noexcept
         freed ? windows_.held->remove() : windows_.held->add();
 }
 
-/// A NOP, a bind or an invalidation. The entry is decoded here, so that what is checked is what is done.
+/// A DUMP. Payload lies where it belongs when its completion is published, so that there is nothing to push ahead, and
+/// a read of the first and the last byte shows whether the memory is there. Memory that the CPU cannot access is not
+/// read: the entry ends behind all copies that are under way.
+[[gnu::cold]] refusal rdma_sends::read_and_drop(const roce::message& of)
+{
+    data_segments data = data_of(of);
+    local_piece piece;
+    if (of.segments != of.first_data + 1u)
+        return refusal::wrong_size;
+    if (const refusal why = data.next(piece); why != refusal::none)
+        return why;
+    if (piece.inlined)
+        return refusal::wrong_segment;
+    std::byte* at = nullptr;
+    refusal why = find(piece, keys_, access::none, at);
+    if (why == refusal::out_of_reach) {
+        keys::located there;
+        why = find_staged(piece, keys_, &staged_, access::none, there);
+        if (why == refusal::none)
+            staged_.join_all();
+        return why;
+    }
+    std::byte dropped{};
+    if (why == refusal::none && (!core::guarded_copy(&dropped, at, sizeof dropped) ||
+                                 !core::guarded_copy(&dropped, at + piece.bytes - 1, sizeof dropped)))
+        return refusal::memory_gone;
+    return why;
+}
+
+/// A NOP, a DUMP, a bind or an invalidation. The entry is decoded here, so that what is checked is what is done.
 refusal rdma_sends::execute(const roce::message& of)
 {
+    if (of.opcode == WEFTIO_OPCODE_DUMP)
+        return read_and_drop(of);
     if (of.opcode != WEFTIO_OPCODE_UMR)
         return refusal::none;
     window_entry asked;

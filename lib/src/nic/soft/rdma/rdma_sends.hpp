@@ -99,6 +99,7 @@ class rdma_sends final : public work_ring, public roce::send_entries {
         std::uint64_t ticket;
     };
 
+    refusal read_and_drop(const roce::message& of);
     refusal gather_staged(const roce::message& of, const byte_window& window, roce::pieces& found);
     bool wait_for_copies(std::uint32_t index);
     void fail_settled(const waiting_entry& one, refusal why);

@@ -96,6 +96,8 @@ class staged_copies {
 
     /// The ticket of copies that begin now.
     std::uint64_t ticket() const noexcept { return ended_ + 1; }
+    /// The ticket of the copies that were begun last.
+    std::uint64_t last() const noexcept { return begun_by_.empty() ? ended_ : ticket(); }
     /// Tickets up to this one are over: the copies are made, or have failed.
     std::uint64_t over() const noexcept { return over_; }
     /// Whether copies are under way.

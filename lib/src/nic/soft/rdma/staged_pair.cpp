@@ -25,6 +25,13 @@ void staged_pair::begin(staged_stream& by, const wanted_copy& what)
     copies_.begin(by, what, state_);
 }
 
+void staged_pair::join_all()
+{
+    if (!state_)
+        state_ = std::make_shared<copies_of_pair>();
+    state_->last = copies_.last();
+}
+
 refusal staged_pair::write(const keys::located& to, std::span<const std::uint8_t> bytes, bool by_peer)
 {
     staged_stream* const stream = copies_.find(to.device);

@@ -45,6 +45,8 @@ class staged_pair {
     /// What waits for the copies so far waits until this is over.
     std::uint64_t ticket() const noexcept { return state_ ? state_->last : 0; }
     bool is_over(std::uint64_t ticket) const noexcept { return ticket <= copies_.over(); }
+    /// From now on, ticket() also stands for the copies that other queue pairs of the engine have begun.
+    void join_all();
     /// Whether copies are under way.
     bool pending() const noexcept { return state_ && !is_over(state_->last); }
     /// Whether nothing has to wait: no copy is under way, and none has failed.
