@@ -5,7 +5,10 @@
 #include <atomic>
 #include <thread>
 
+#include "queues/needs_flush.hpp"
 #include "stand_in.hpp"
+#include "unit/seam/cable_nic.hpp"
+#include "weftio/detail/internals.hpp"
 #include "weftio/gpu_memory.hpp"
 #include "weftio/weftio.hpp"
 
@@ -91,6 +94,24 @@ TEST_F(GpuOrder, IsWhatThePlatformPromises)
     EXPECT_TRUE(ordering_of(*gpu).flushed_by_stream);
     promise(100, 3, 0);
     EXPECT_TRUE(ordering_of(*gpu).flushed_by_host);
+}
+
+/// Of a NIC that leaves the order to the platform, and of one that does not.
+TEST_F(GpuOrder, TellsKernelsWhetherTheyMustFlush)
+{
+    add_cable_nic();
+    const port by_itself = port::open("cable:0"), late = port::open("cable:late"),
+               software = port::open("loopback", {.mode = engine_mode::inline_worker});
+    const auto needed = [&](const port& at, const device& kernels) {
+        return queues::needs_flush(detail::internals::backend(at), kernels);
+    };
+    for (const auto& [told, needs] : {std::pair{0, true}, {100, false}, {200, false}}) {
+        promise(told, 1, 0);
+        EXPECT_EQ(needed(by_itself, *gpu), needs) << told;
+        EXPECT_FALSE(needed(software, *gpu)) << told;
+        EXPECT_TRUE(needed(late, *gpu)) << told;
+    }
+    EXPECT_FALSE(needed(by_itself, cpu));
 }
 
 TEST_F(GpuOrder, IsFlushedWhereItIsNotPromised)
