@@ -38,7 +38,8 @@ void measure_with(const weftio::device& device, const initiated_settings& settin
 {
     fabric fabric(device, settings.over == "wire" ? path::wire : path::loopback, engines,
                   std::max(bytes_of_streams(settings), bytes_of_exchanges(settings)),
-                  settings.payload == "device" ? weftio::memory_kind::device : weftio::memory_kind::cpu_device);
+                  settings.payload == "device" ? weftio::memory_kind::device : weftio::memory_kind::cpu_device,
+                  settings.mtu);
     const initiated_cores& cores = fabric.cores();
     if (cores.engines.empty())
         fmt::print("\n{}; too few cores for these, {} proxies and the rest: threads share cores, and times say "
@@ -85,6 +86,8 @@ void add_options(CLI::App& app, initiated_settings& settings, common_options& wa
     add("--payload", settings.payload,
         "memory of the bytes that travel: cpu_device, or device, which engines read and write by copy engines")
         ->check(CLI::IsMember({"cpu_device", "device"}));
+    add("--mtu", settings.mtu, "path MTU of the queue pairs, in bytes")
+        ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
     add_list("--engines", settings.engines, "engine threads: the tables are measured with each of these numbers", 32);
     add_list("--queues", settings.queues, "queue pairs of the rows of rates", 512);
     add_list("--sizes", settings.sizes, "bytes of the rows of bandwidths", 1u << 20);

@@ -26,8 +26,9 @@ initiated_cores divide(std::uint32_t engines)
 
 } // namespace
 
-fabric::fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes, memory_kind payload)
-    : path_(path), device_(device), cores_(divide(path == path::wire ? 2 * engines : engines)),
+fabric::fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes, memory_kind payload,
+               std::uint32_t mtu)
+    : path_(path), mtu_(mtu), device_(device), cores_(divide(path == path::wire ? 2 * engines : engines)),
       sent_(device.allocate(bytes, payload)), written_(device.allocate(bytes, payload))
 {
     for (std::uint32_t engine = 0; engine < engines; ++engine)
@@ -60,7 +61,7 @@ std::string fabric::engines() const
 void fabric::grow(poster who, std::uint32_t count)
 {
     constexpr std::uint8_t one_second = 18; // a preempted engine is late, not lost
-    const rdma_queue_options options{.entries = depth, .receive_entries = 64, .timeout = one_second};
+    const rdma_queue_options options{.entries = depth, .receive_entries = 64, .path_mtu = mtu_, .timeout = one_second};
     std::deque<pair>& pairs = pairs_[at(who)];
     while (pairs.size() < count) {
         const std::size_t engine = pairs.size() % ports_.size();

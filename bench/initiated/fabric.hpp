@@ -54,8 +54,9 @@ class fabric {
     /// @param device  runs the kernels
     /// @param bytes    of the memory that is sent, and of the memory that is written
     /// @param payload  kind of these two; cpu_device: sent() and written() are there
-    fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes,
-           memory_kind payload = memory_kind::cpu_device);
+    /// @param mtu      of the paths of queue pairs
+    fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes, memory_kind payload,
+           std::uint32_t mtu);
 
     const device& kernels() const noexcept { return device_; }
     /// For titles: "8 engines", "4 engines on each side of wires".
@@ -87,6 +88,7 @@ class fabric {
     port open(std::uint32_t number, std::uint32_t engine) const;
 
     const path path_;
+    const std::uint32_t mtu_;
     const device device_, cpu_ = device::open("cpu");
     initiated_cores cores_;
     memory sent_, written_;

@@ -17,6 +17,7 @@ struct initiated_settings {
     unsigned rounds = 3;
     std::string over = "loopback";      ///< or "wire"
     std::string payload = "cpu_device"; ///< or "device"
+    std::uint32_t mtu = 1024;           ///< of paths, in bytes
     std::vector<std::uint32_t> engines{1, 2, 4, 8};
     std::vector<std::uint32_t> queues{1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
     std::vector<std::uint32_t> sizes{8, 32, 128, 512, 2048, 8192, 32768, 131072, 1048576};

@@ -139,9 +139,11 @@ if [ -x "$build/bench/initiated_bench" ]; then
     check "initiated_bench: over wires: exit status" 0 $? || echo "$said"
     check "docs/initiated.md: written from two files" "" "$(bench/initiated/page "$work/initiated.json" "$work/wire.json" --into "$work/page" 2>&1)"
     check_has "docs/initiated.md: written from two files: rows" "1 engine a side, wires" "$(cat "$work/page/initiated.md")"
-    said=$("$build/bench/initiated_bench" --payload device --only bandwidth --sizes 8,65536 --size-queues 2 --proxies 2 --rounds 1 --seconds 0.005 2>&1)
-    check "initiated_bench: payload of kind device: exit status" 0 $? || echo "$said"
-    check_has "initiated_bench: payload of kind device: the title says so" "1 engines, payload in the device's memory" "$said"
+    said=$("$build/bench/initiated_bench" --payload device --only bandwidth 2>&1)
+    check "initiated_bench: a CPU has no payload of kind device: exit status" 1 $?
+    check_has "initiated_bench: a CPU has no payload of kind device: why" "device cpu: no copy engine" "$said"
+    said=$("$build/bench/initiated_bench" --mtu 4096 --only bandwidth --sizes 65536 --size-queues 2 --proxies 1 --rounds 1 --seconds 0.005 2>&1)
+    check "initiated_bench: packets of 4,096 bytes: exit status" 0 $? || echo "$said"
     said=$("$build/bench/initiated_bench" --payload device 2>&1)
     check "initiated_bench: exchanges have no payload of kind device: exit status" 1 $?
     check_has "initiated_bench: exchanges have no payload of kind device: what to do" "add --only rate or --only bandwidth" "$said"
