@@ -11,6 +11,7 @@
 #include "bench/bench.hpp"
 #include "core/printable.hpp"
 #include "options.hpp"
+#include "output.hpp"
 #include "stats.hpp"
 #include "weftio/error.hpp"
 
@@ -21,10 +22,7 @@ using namespace weftio::files;
 /// Prints and flushes. Returns the exit status: 1 where standard output takes nothing.
 int print(const std::string& text)
 {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
-        return 0;
-    std::fputs("weftio-files: standard output: cannot be written\n", stderr);
-    return 1;
+    return weftio::apps::no_complaint(weftio::apps::print_out(text)) ? 0 : 1;
 }
 
 /// Returns the exit status: 1 where the file takes nothing.
@@ -94,6 +92,7 @@ int run(const command& wanted)
 
 int main(int argc, char** argv)
 try {
+    weftio::apps::fill_standard_descriptors();
     return run(parse_command_line(argc, argv));
 } catch (const weftio::error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -14,6 +14,8 @@ void fill_standard_descriptors() noexcept;
 bool no_complaint(std::string_view error) noexcept;
 /// Prints a line to standard error. A failure cannot be reported.
 void say(std::string_view line) noexcept;
+/// The error for the user when standard output has taken no bytes, for this errno.
+std::string output_failed(int error);
 /// Writes `text` to standard output and flushes. Returns an error for the user; empty on success.
 std::string print_out(std::string_view text);
 /// Writes a file (`-`: standard output). Returns an error for the user; empty on success.

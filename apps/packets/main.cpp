@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <thread>
 
 #include "options.hpp"
@@ -140,6 +139,6 @@ int main(int argc, char** argv)
     }
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
         return status;
-    fmt::print(stderr, "weftio-packets: standard output cannot be written: {}\n", std::strerror(errno));
+    say(output_failed(errno));
     return failed;
 }

@@ -15,6 +15,7 @@
 
 #include "environment.hpp"
 #include "options.hpp"
+#include "output.hpp"
 #include "program.hpp"
 #include "show.hpp"
 
@@ -24,11 +25,10 @@ using namespace weftio::run;
 
 int say(const command& wanted)
 {
-    FILE* const to = wanted.exit_code == 0 ? stdout : stderr;
-    if (std::fputs(wanted.text.c_str(), to) >= 0 && std::fflush(to) == 0)
-        return wanted.exit_code;
-    std::fputs("weftio-run: standard output: cannot be written\n", stderr);
-    return own_failure;
+    if (wanted.exit_code == 0)
+        return weftio::apps::no_complaint(weftio::apps::print_out(wanted.text)) ? 0 : own_failure;
+    std::fputs(wanted.text.c_str(), stderr);
+    return wanted.exit_code;
 }
 
 /// Becomes the program: its process is this one. Returns when that failed.

@@ -37,7 +37,10 @@ if command -v python3 >/dev/null; then
 fi
 "$files" --check >/dev/full 2>err
 check "a full disk: exit status" 1 $?
-check "a full disk: sentence" "weftio-files: standard output: cannot be written" "$(cat err)"
+check "a full disk: sentence" "weftio-files: standard output cannot be written (No space left on device)" "$(cat err)"
+"$files" --check >&- 2>err
+check "a closed standard output: exit status" 1 $?
+check "a closed standard output: sentence" "weftio-files: standard output is closed; redirect it to a file or to /dev/null" "$(cat err)"
 
 # PLATFORM is what --topology reads.
 "$files" --check "$work" | sed -n '/^PLATFORM/,/^ROUTING/{/^  /s/^  //p}' >trees

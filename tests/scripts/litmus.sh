@@ -48,6 +48,8 @@ check "no such port" "2 weftio-litmus: stand_in_0 has no port 2: Invalid argumen
     "$(out=$(LD_LIBRARY_PATH=$late "$litmus" -i 2 2>&1); echo "$? $out")"
 LD_LIBRARY_PATH=$late "$litmus" --strict >/dev/full 2>"$work/words"
 check "a full disk" "1" $?
+LD_LIBRARY_PATH=$late "$litmus" --strict >&- 2>"$work/words"
+check "a closed standard output" "1 weftio-litmus: standard output is closed; redirect it to a file or to /dev/null" "$? $(cat "$work/words")"
 LD_LIBRARY_PATH=$late "$litmus" --trials 1000000000 >"$work/long" 2>&1 &
 program=$!
 eventually grep -q "Trials/s" "$work/long"

@@ -28,6 +28,9 @@ inside() { ip netns exec $space "$@"; }
 inside ip link set lo up
 inside sysctl -qw net.ipv6.conf.default.accept_dad=0 # addresses are usable at once
 
+said=$("$packets" --help 2>&1 >&-)
+check "a closed standard output" "2 weftio-packets: standard output is closed; redirect it to a file or to /dev/null" "$? $said"
+
 # start DEVICE [options]: a server on tap w0, with a capture of what goes over it.
 start() {
     : >"$work/out" >"$work/tcpdump" # have the words of the server and the tcpdump before

@@ -33,7 +33,10 @@ if [ -x /sbin/ldconfig ] && ! grep -q ld-linux <(readelf -l /sbin/ldconfig 2>&1)
 fi
 "$run" --help >/dev/full 2>err
 check "a full disk: exit status" 125 $?
-check "a full disk: sentence" "weftio-run: standard output: cannot be written" "$(cat err)"
+check "a full disk: sentence" "weftio-run: standard output cannot be written (No space left on device)" "$(cat err)"
+"$run" --help >&- 2>err
+check "a closed standard output: exit status" 125 $?
+check "a closed standard output: sentence" "weftio-run: standard output is closed; redirect it to a file or to /dev/null" "$(cat err)"
 WEFTIO_RUN_ENGINE=$work/none.so expect 125 true
 check "no engine's library: sentence" \
     "weftio-run: the engine's library $work/none.so does not exist; build or install Weftio again" "$(cat err)"
