@@ -9,14 +9,15 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string_view>
 
 #include "options.hpp"
 #include "program.hpp"
 #include "verbs/seam.hpp"
+#include "wires/loss_number.hpp"
 
 namespace weftio::run {
 
@@ -86,14 +87,13 @@ void check_devices(const std::string& name, const std::string& value)
 
 void check_loss(const std::string& name, const std::string& value)
 {
-    double share = 0;
-    unsigned long long seed = 0;
-    int read = 0;
-    const int size = static_cast<int>(value.size());
-    const bool alone = std::sscanf(value.c_str(), "%lf%n", &share, &read) == 1 && read == size;
-    const bool both = std::sscanf(value.c_str(), "%lf,%llu%n", &share, &seed, &read) == 2 && read == size;
-    if (!(alone || both) || !(share >= 0 && share <= 1))
+    const std::string_view text = value;
+    const std::size_t comma = text.find(',');
+    if (!wires::number_up_to(1.0, text.substr(0, comma)))
         refuse(name, value, "not a share from 0 to 1 with an optional seed; write 0.01 or 0.01,7");
+    constexpr auto largest = std::numeric_limits<std::uint64_t>::max();
+    if (comma != text.npos && !wires::number_up_to(largest, text.substr(comma + 1)))
+        refuse(name, value, fmt::format("the seed is not a number from 0 to {}; write it as 0.01,7", largest));
 }
 
 void check_doorbell_bytes(const std::string& name, const std::string& value)
@@ -120,8 +120,10 @@ void check_dump(const std::string& name, const std::string& value)
     const fs::path path = fs::absolute(value, error);
     if (value.empty() || error || fs::is_directory(path, error))
         refuse(name, value, "not a file");
-    const fs::path written = fs::exists(path, error) ? path : path.parent_path();
-    if (::access(written.c_str(), W_OK) != 0)
+    if (::access(path.c_str(), W_OK) == 0)
+        return;
+    const bool is_new = errno == ENOENT && !fs::is_symlink(path, error); // else a link to nothing
+    if (!is_new || ::access(path.parent_path().c_str(), W_OK) != 0)
         refuse(name, value, std::strerror(errno));
 }
 

@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "dpdk/bounded_retry.hpp"
@@ -22,6 +22,7 @@
 #include "dpdk/packet_pools.hpp"
 #include "dpdk/spec_parts.hpp"
 #include "weftio/error.hpp"
+#include "wires/loss_number.hpp"
 #include "wires/wire_file.hpp"
 
 namespace weftio::dpdk {
@@ -99,15 +100,12 @@ port_spec capture_spec(std::string_view spec, std::string_view words)
 template <class Number>
 Number wire_number(std::string_view spec, std::string_view word, std::string_view key, Number most)
 {
-    const std::string_view text = word.substr(key.size());
-    Number value{};
-    const auto [behind, why] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (why != std::errc() || behind != text.data() + text.size() || !(value >= 0 && value <= most))
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: port {}: {} is not a number from 0 to {}; write it as in wire:lab,loss=0.01,seed=7",
-                        spec, word, most));
-    return value;
+    if (const std::optional<Number> value = wires::number_up_to(most, word.substr(key.size())))
+        return *value;
+    throw error(
+        errc::invalid_argument,
+        fmt::format("weftio: port {}: {} is not a number from 0 to {}; write it as in wire:lab,loss=0.01,seed=7", spec,
+                    word, most));
 }
 
 /// "loss=SHARE" and "seed=NUMBER", in any order.

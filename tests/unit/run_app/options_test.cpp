@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -55,6 +56,9 @@ TEST(RunOptions, SayHelpAndVersion)
     EXPECT_THAT(parse({"-V"}).text, HasSubstr("weftio-run 0."));
 }
 
+const std::string long_path = "/tmp/" + std::string(300, 'x');
+const char* const long_name = long_path.c_str();
+
 struct wrong_line {
     std::vector<const char*> arguments;
     const char* words;
@@ -94,12 +98,26 @@ const wrong_line wrong_lines[] = {
     {{"--devices", "", "a"}, "--devices: not a number from 1 to 8"},
     {{"--dump", "", "a"}, "--dump: not a file"},
     {{"--loss", "2", "a"}, "--loss 2: not a share from 0 to 1"},
+    {{"--loss", "1e-400", "a"}, "--loss 1e-400: not a share from 0 to 1"},
+    {{"--loss", "+0.1", "a"}, "--loss +0.1: not a share from 0 to 1"},
+    {{"--loss", " 0.1", "a"}, "--loss  0.1: not a share from 0 to 1"},
+    {{"--loss", "0x1p-3", "a"}, "--loss 0x1p-3: not a share from 0 to 1"},
+    {{"--loss", "nan", "a"}, "--loss nan: not a share from 0 to 1"},
+    {{"--loss", "", "a"}, "--loss: not a share from 0 to 1"},
+    {{"--loss", "0.1,18446744073709551616", "a"},
+     "--loss 0.1,18446744073709551616: the seed is not a number from 0 to 18446744073709551615"},
+    {{"--loss", "0.1,-1", "a"}, "--loss 0.1,-1: the seed is not a number"},
+    {{"--loss", "0.1, 1", "a"}, "--loss 0.1, 1: the seed is not a number"},
+    {{"--loss", "0.1,", "a"}, "--loss 0.1,: the seed is not a number"},
+    {{"--loss", "0.1,7,seed=8", "a"}, "--loss 0.1,7,seed=8: the seed is not a number"},
     {{"--loss", "0.1", "--port", "iface:v0", "a"}, "--loss and --port: only a wire"},
     {{"--stale", "maybe", "a"}, "--stale maybe: is none of report, fail and off"},
     {{"--stale", "", "a"}, "--stale: is none of report, fail and off"},
     {{"--show", "0"}, "--show 0: not a process ID"},
     {{"--show", "7", "a"}, "--show and a program: give only one of them"},
     {{"--dump", "/tmp", "a"}, "--dump /tmp: not a file"},
+    {{"--dump", "/dev/null/a", "a"}, "--dump /dev/null/a: Not a directory"},
+    {{"--dump", long_name, "a"}, ": File name too long"},
     {{"--dump", "/weftio-nowhere/a.pcapng", "a"}, "--dump /weftio-nowhere/a.pcapng: No such file or directory"},
 };
 
@@ -118,6 +136,20 @@ TEST(RunOptions, TakeAddressesOfBothKinds)
 {
     EXPECT_EQ("fd00::1", parse({"--address", "fd00::1", "a"}).address);
     EXPECT_EQ("192.168.0.7", parse({"--address", "192.168.0.7", "a"}).address);
+}
+
+TEST(RunOptions, TakeLosses)
+{
+    for (const char* loss : {"0", "1", "0.01", ".5", "1e-5", "5e-1", "0.1,0", "0.1,007", "0.1,18446744073709551615"})
+        EXPECT_EQ(loss, parse({"--loss", loss, "a"}).loss);
+}
+
+TEST(RunOptions, RefuseADumpByALinkToNothing)
+{
+    const std::string link = std::filesystem::temp_directory_path() / ("weftio-link-" + std::to_string(::getpid()));
+    std::filesystem::create_symlink("/weftio-nowhere/dump", link);
+    EXPECT_THAT(parse({"--dump", link.c_str(), "a"}).text, HasSubstr(link + ": No such file or directory"));
+    std::filesystem::remove(link);
 }
 
 TEST(RunHelp, FitsAScreen)
