@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'end_all; rm -rf "$work"' EXIT
 c_program descriptors -libverbs
 
-# limited LIMIT WHAT: its words are in out and log. LIMIT: options of ulimit.
+# limited LIMIT WHAT [LOG]: its words are in out and log. LIMIT: options of ulimit.
 limited() {
     (
         ulimit $1 || exit 1
@@ -19,7 +19,7 @@ limited() {
     ) >"$work/out" 2>"$work/log" &
     wait_for_end $!
     check "$2, ulimit $1: exit status" 0 $?
-    check "$2, ulimit $1: the log" "" "$(cat "$work/log")"
+    check "$2, ulimit $1: the log" "${3:-}" "$(cat "$work/log")"
 }
 if [ "$(ulimit -Hn)" = unlimited ] || [ "$(ulimit -Hn)" -gt 300 ]; then
     limited "-Sn 256" costs
@@ -39,6 +39,14 @@ bounded "$run" --wire descriptors-$$ -- "$work/descriptors" "full from the begin
 check "the table is full from the beginning: no devices" "0 0 checks failed" "$? $(cat "$work/out")"
 check "one line says why" 1 "$(wc -l <"$work/log")"
 check_has "in the system's words" "Too many open files in system" "$(cat "$work/log")"
+closed="warning: weftio-run: the program has closed descriptors that it has not opened, among them the engine's: it can open no device any more \
+(EBADF); close those that it has opened, or all before it looks for devices (docs/verbs.md#what-is-not-there)"
+for limit in -n -Sn; do
+    limited "$limit 64" "closes all" "$closed"
+    check "a program that closes all" "0 checks failed" "$(cat "$work/out")"
+done
+limited "-n 64" "closes all and opens others" "$closed"
+check "a program that closes all and opens others" "0 checks failed" "$(cat "$work/out")"
 limited "-n 1024" connections
 check "200 connections" "0 checks failed" "$(cat "$work/out")"
 limited "-n 64" pairs

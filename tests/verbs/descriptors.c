@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -208,6 +209,33 @@ static void many_pairs(int count)
     free(all);
 }
 
+/* A program that closes descriptors which it has not opened, after it has looked for devices. REUSES: it opens others, which get the
+ * engine's numbers. */
+static void closes_all(int reuses)
+{
+    enum { many = 40 };
+    struct ibv_device** all = ibv_get_device_list(NULL);
+    char name[64], line[256];
+    int own[many];
+    NEED(all && all[0]);
+    closefrom(3);
+    for (int each = 0; reuses && each < many; ++each)
+        NEED((own[each] = epoll_create1(0)) == 3 + each);
+    const int before = descriptors();
+    for (int each = 0; each < 3; ++each)
+        CHECK("no context", 1, ibv_open_device(all[0]) == NULL);
+    CHECK("descriptors", before, descriptors());
+    for (int each = 0; reuses && each < many; ++each) {
+        snprintf(name, sizeof name, "/proc/self/fdinfo/%d", own[each]);
+        FILE* const file = fopen(name, "r");
+        NEED(file);
+        while (fgets(line, sizeof line, file))
+            CHECK("what the program's epoll watches", 0, strncmp(line, "tfd:", 4) == 0);
+        fclose(file);
+    }
+    ibv_free_device_list(all);
+}
+
 int main(int count, char** arguments)
 {
     const char* what = count > 1 ? arguments[1] : "";
@@ -219,6 +247,10 @@ int main(int count, char** arguments)
         without_descriptors(ENFILE);
     else if (strcmp(what, "full from the beginning") == 0)
         full_from_the_beginning();
+    else if (strcmp(what, "closes all") == 0)
+        closes_all(0);
+    else if (strcmp(what, "closes all and opens others") == 0)
+        closes_all(1);
     else if (strcmp(what, "connections") == 0)
         many_connections(200);
     else

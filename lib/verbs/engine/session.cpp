@@ -111,11 +111,15 @@ int session::open(unsigned device, int flags) noexcept
 try {
     const std::shared_ptr<open_file> made = make(device, flags);
     const int number = made->program();
-    {
+    try {
+        events_.watch(made->ours(), [this] { sweep_if_nobody_does(); });
         const std::scoped_lock lock(mutex_);
         files_[made->identity()] = made;
+    } catch (...) {
+        events_.forget(made->ours());
+        ::close(number);
+        throw;
     }
-    events_.watch(made->ours(), [this] { sweep_if_nobody_does(); });
     return number;
 } catch (const failure& why) {
     return -why.number;

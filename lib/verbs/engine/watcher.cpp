@@ -9,7 +9,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <string>
 
+#include "core/log.hpp"
 #include "core/signals.hpp"
 #include "failure.hpp"
 
@@ -49,8 +51,29 @@ watcher::~watcher()
     thread_.join();
 }
 
+/// EPOLL_CTL_MOD finds an entry by number and open file.
+bool watcher::has_descriptors() const noexcept
+{
+    epoll_event wanted{.events = EPOLLIN, .data = {.fd = wake_.number()}};
+    return epoll_ctl(epoll_.number(), EPOLL_CTL_MOD, wake_.number(), &wanted) == 0;
+}
+
+void watcher::require_descriptors()
+{
+    if (has_descriptors())
+        return;
+    if (!said_closed_.exchange(true))
+        core::log_or_lose(log_level::warning, [] {
+            return std::string("weftio-run: the program has closed descriptors that it has not opened, among them the "
+                               "engine's: it can open no device any more (EBADF); close those that it has opened, or "
+                               "all before it looks for devices (docs/verbs.md#what-is-not-there)");
+        });
+    throw failure{EBADF};
+}
+
 void watcher::watch(int number, std::function<void()> when_ready)
 {
+    require_descriptors();
     {
         const std::scoped_lock lock(mutex_);
         functions_[number] = std::move(when_ready);
@@ -82,7 +105,7 @@ void watcher::set_poll(std::chrono::milliseconds period, std::function<void()> p
 void watcher::want_polls(int more)
 {
     const std::scoped_lock lock(mutex_);
-    if (wanted_ == 0)
+    if (wanted_ == 0 && has_descriptors())
         poke(wake_);
     wanted_ += more;
 }
@@ -136,9 +159,13 @@ bool watcher::ends()
 void watcher::run()
 {
     constexpr int most_events = 64;
+    constexpr std::chrono::milliseconds pause_without_descriptors{10};
     std::array<epoll_event, most_events> events{};
     for (;;) {
-        const int count = epoll_wait(epoll_.number(), events.data(), most_events, patience_ms());
+        const int count =
+            has_descriptors() ? epoll_wait(epoll_.number(), events.data(), most_events, patience_ms()) : -1;
+        if (count < 0 && errno != EINTR)
+            std::this_thread::sleep_for(pause_without_descriptors);
         for (int at = 0; at < count; ++at) {
             const int number = events[static_cast<std::size_t>(at)].data.fd;
             if (number != wake_.number()) {

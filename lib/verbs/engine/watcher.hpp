@@ -2,6 +2,7 @@
 // does not notify.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -23,6 +24,7 @@ class watcher {
     watcher& operator=(const watcher&) = delete;
 
     /// Calls `when_ready` whenever the descriptor is readable or hung up, until forget().
+    /// @throws failure EBADF: the program has closed the descriptors of this class; a log line says so once
     void watch(int number, std::function<void()> when_ready);
     /// When this returns, the function is not running and will not run again. If the function itself calls this, it
     /// will not run again.
@@ -33,6 +35,9 @@ class watcher {
     void want_polls(int more);
 
  private:
+    /// Whether the descriptors are those that were made. The program can close them, and get their numbers.
+    bool has_descriptors() const noexcept;
+    void require_descriptors();
     void run();
     bool ends();
     void call(int number);
@@ -50,6 +55,7 @@ class watcher {
     std::chrono::steady_clock::time_point next_poll_{};
     int wanted_ = 0;
     bool ending_ = false;
+    std::atomic<bool> said_closed_{false};
     std::thread thread_;
 };
 
