@@ -225,6 +225,21 @@ TEST_P(RdmaEnds, SkipsNopsAndTellsOfEntriesThatAskForIt)
     EXPECT_EQ(outcome.syndrome, 0);
 }
 
+TEST_P(RdmaEnds, FlushesWithoutAPacketAndHasTheEntryInFrontAcknowledged)
+{
+    ends.connect();
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {peer_memory.remote_at(0), own_memory.local(0, 1)});
+    const std::uint32_t last = a.post(WEFTIO_OPCODE_DUMP, {own_memory.local(0, 100)});
+    a.push();
+    ends.run();
+    expect_done(0, last);
+    const nic::rdma_counters count = a.nic().counters();
+    EXPECT_EQ(count.done, 2u);
+    EXPECT_EQ(count.done_bytes, 1u);
+    EXPECT_EQ(count.packets, b.nic().counters().requests);
+    EXPECT_EQ(count.local_ack_timeout_err, 0u);
+}
+
 TEST_P(RdmaEnds, WaitsForAReceiveEntry)
 {
     ends.connect();
