@@ -47,7 +47,7 @@ std::string wire()
 void remove_ports()
 {
     for (const char* parent : {"/dev/shm", "/tmp"})
-        std::filesystem::remove_all(fmt::format("{}/weftio-ports-wire-{}", parent, wire()));
+        std::filesystem::remove_all(fmt::format("{0}/weftio-ports-{1}-wire-{1}-{2}", parent, geteuid(), wire()));
 }
 
 std::deque<verbs::node>& nodes()

@@ -9,10 +9,9 @@ command -v rping >/dev/null || skip "connections under weftio-run: install rdmac
 work=$(mktemp -d) server=''
 trap '[ -z "$server" ] || kill $server 2>/dev/null; rm -rf "$work" /dev/shm/weftio-*connections-$$*' EXIT
 weftio=("$run" --wire connections-$$ -- timeout -k 1 60)
-ports=(/dev/shm/weftio-ports-wire-connections-$$)
 
-# listens PORT: whether a process of the wire has the port, in any port space.
-listens() { compgen -G "${ports[0]}/*-$1" >/dev/null; }
+# listens PORT [UID [WIRE]]: whether a process of the wire has the port, in any port space.
+listens() { compgen -G "/dev/shm/weftio-ports-${2:-$EUID}-wire-${2:-$EUID}-${3:-connections-$$}/*-$1" >/dev/null; }
 
 # both PORT CLIENT...: the server `of_server`, and a client; sets `status` and `other`.
 both() {
@@ -117,6 +116,33 @@ if [ -f /usr/include/rdma/rdma_cma.h ]; then
     "${weftio[@]}" "$work/manager_lives" bind 7476
     check "a port whose owner has left a child of fork()" 0 $?
     kill "$child"
+
+    # Wires whose names differ in punctuation only, and wires of two users, share no ports.
+    "$run" --wire connections-$$.x -- timeout -k 1 60 rping -s -P >"$work/server" 2>&1 </dev/null &
+    server=$!
+    eventually_by $server listens 7174 "$EUID" connections-$$.x
+    for name in connections-$$-x connections-$$_x; do
+        "$run" --wire $name -- "$work/manager_lives" bind 7174
+        check "the port of wire connections-$$.x, on wire $name" 0 $?
+    done
+    kill $server
+    wait $server 2>/dev/null
+    nobody=(setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=/tmp)
+    if (cd / && "${nobody[@]}" test -x "$run") 2>/dev/null; then
+        (cd / && exec "${nobody[@]}" "${weftio[@]}" rping -s -P) >"$work/server" 2>&1 </dev/null &
+        server=$!
+        eventually_by $server listens 7174 "$(id -u nobody)"
+        "${weftio[@]}" "$work/manager_lives" bind 7174
+        check "the port of another user's wire" 0 $?
+        kill $server
+        wait $server 2>/dev/null
+        (cd / && "${nobody[@]}" "$run" ls /dev/infiniband) >/dev/null
+    else
+        echo "not checked: wires of two users (needs root, and a build that others can read)"
+    fi
+    server=''
+    "$run" ls /dev/infiniband >/dev/null
+    check "what ended processes leave" "" "$(ls -d /dev/shm/weftio-ports-*connections-$$* 2>/dev/null)"
 else
     echo "not checked: two listeners of a port, cancelled threads, children (no rdma_cma.h: install librdmacm-dev)"
 fi

@@ -35,7 +35,7 @@ end_all() {
 # said NAME LINE: it has written the line.
 said() { grep -qx -- "$2" "$work/$1"; }
 says() { eventually_by "${process[$1]}" said "$1" "$2"; }
-listens() { compgen -G "/dev/shm/weftio-ports-wire-peers-$$/*-$1" >/dev/null; }
+listens() { compgen -G "/dev/shm/weftio-ports-$EUID-wire-$EUID-peers-$$/*-$1" >/dev/null; }
 
 # ended NAME: waits until it has ended. What has no end by then is killed, and lacks output.
 ended() {
@@ -163,7 +163,7 @@ done
 # Of two processes, each has a family.
 start server create afonly=1 bind=::/7304 listen=4 event accept wait
 start first create bind=0.0.0.0/7304 listen=4 event accept wait
-both_listen() { [ "$(compgen -G "/dev/shm/weftio-ports-wire-peers-$$/*-7304" | wc -l)" = 2 ]; }
+both_listen() { [ "$(compgen -G "/dev/shm/weftio-ports-$EUID-wire-$EUID-peers-$$/*-7304" | wc -l)" = 2 ]; }
 eventually_by "${process[first]}" both_listen
 check "IPv4 and IPv6 of one port, in two processes" "$served $served" "$(asks 127.0.0.1) $(asks ::1)"
 says server "RDMA_CM_EVENT_CONNECT_REQUEST 0 at 0"

@@ -83,7 +83,7 @@ one() {
 # connection [MORE...] PORT SERVER... -- CLIENT...: both connect by librdmacm. The client starts when the server has the port; PORT 0: after 2 s.
 # MORE: ENDS, the server is told to end after its client; REFUSES=WORDS, as for two(). Skipped where the program is not installed.
 connection() {
-    local ports=/dev/shm/weftio-ports-wire-suite-$$
+    local ports=/dev/shm/weftio-ports-$EUID-wire-$EUID-suite-$$
     [ -z "${WEFTIO_RUN_OPTIONS:-}" ] || ports='/dev/shm/weftio-ports-*'
     local ends='' refuses='' began status=0 other=0 result=ok of_server=() port words
     while :; do
@@ -177,7 +177,7 @@ connections() {
 
 # tgtd and libiscsi, both in user space. tgtd admits an initiator whose address and whose name were both bound.
 iser() {
-    local pattern=$pattern target=iqn.2026-01.test:disk ports=/dev/shm/weftio-ports-wire-suite-$$ url program control
+    local pattern=$pattern target=iqn.2026-01.test:disk ports=/dev/shm/weftio-ports-$EUID-wire-$EUID-suite-$$ url program control
     url="iscsi://127.0.0.1:3260/$target/1?iser" control=(tgtadm -C 7 --lld iser --op)
     [[ "connections iscsi-inq iscsi-readcapacity16" =~ $pattern ]] || return
     command -v tgtd >/dev/null && command -v iscsi-inq >/dev/null || { echo "not run: tgtd (not installed)"; return; }

@@ -6,6 +6,7 @@
 
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
+#include <unistd.h>
 
 #include "tree.hpp"
 #include "watcher.hpp"
@@ -24,8 +25,9 @@ struct node {
     rdma_device rdma;
     device memory; ///< adopts memory of the program
     watcher& events;
-    unsigned doorbell_bytes; ///< see settings
-    std::string wire;        ///< name of its wire in memory; empty: it is on another link
+    unsigned doorbell_bytes;  ///< see settings
+    std::string wire;         ///< name of its wire in memory; empty: it is on another link
+    uid_t user = ::geteuid(); ///< whose wire it is
 };
 
 /// The GUID, made from the MAC of the port, in network byte order (EUI-64).

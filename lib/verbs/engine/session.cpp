@@ -22,6 +22,7 @@ session::session(const settings& wanted, const weftio_verbs_host& host) : proces
     for (unsigned each = 0; each != devices(); ++each)
         all.push_back(describe_files(nodes_[each], each));
     tree_.emplace(all);
+    rdma_cm::sweep_ports();
     for (unsigned each = 0; each != devices(); ++each)
         counters_.emplace_back(tree_->path() + "/sys/class/infiniband/" + all[each].name, nodes_[each]);
     show_.emplace(events_, tree_->path(), [this] { return describe_all(); });

@@ -80,7 +80,7 @@ void service::claim_port(identifier& one, family of)
         return;
     const auto owner = ports_.owner(space, one.local.port, of);
     refuse_port(one.local.port,
-                owner ? fmt::format("the process with the address {}", net::text_of(*owner)) : "another user");
+                owner ? fmt::format("the process with the address {}", net::text_of(*owner)) : "another process");
 }
 
 /// Takes the port of the local address; the process's own address on the wire is its own. What the identifier has

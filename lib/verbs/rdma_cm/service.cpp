@@ -28,12 +28,12 @@ std::vector<std::vector<net::roce_gid>> gids_of(const std::deque<node>& nodes)
     return all;
 }
 
-/// What processes have in common that reach each other by the addresses of this host: a wire in memory, or an interface
-/// of a network namespace.
+/// What processes have in common that reach each other by the addresses of this host: a wire in memory, which one user
+/// has, or an interface of a network namespace, which users share.
 std::string wire_of(const node& first)
 {
     if (!first.wire.empty())
-        return "wire-" + first.wire;
+        return fmt::format("wire-{}-{}", first.user, first.wire);
     std::array<char, 64> space{};
     static_cast<void>(!readlink("/proc/self/ns/net", space.data(), space.size() - 1));
     return fmt::format("{}-{}", first.port.spec(), space.data());

@@ -9,14 +9,23 @@
 #include <array>
 #include <atomic>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
 #include <utility>
 
+#include "core/log.hpp"
 #include "engine/failure.hpp"
-#include "engine/tree.hpp"
+#include "wires/file_locks.hpp"
 
 namespace weftio::verbs::rdma_cm {
 
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view prefix = "weftio-ports-";
+constexpr off_t owner_byte = 0; ///< of the file of a port: its owner has the lock on it
 
 /// Whether the path still names the open file: its last owner may have removed it.
 bool is_at(int number, const std::string& path) noexcept
@@ -26,18 +35,137 @@ bool is_at(int number, const std::string& path) noexcept
            opened.st_dev == named.st_dev;
 }
 
-/// Users share a wire, and so its ports. The sticky bit keeps them from removing each other's files.
-std::string folder_for(const std::string& name)
+/// Part of a file name. Different texts have different names: characters other than letters, digits and . _ - become
+/// %XX.
+std::string name_for(std::string_view text)
 {
-    constexpr mode_t for_all = 01777;
-    for (const auto& parent : default_parents()) {
-        const std::string path = (parent / name).string();
-        if (::mkdir(path.c_str(), for_all) == 0)
-            ::chmod(path.c_str(), for_all); // whatever the umask says
-        if (::access(path.c_str(), W_OK | X_OK) == 0)
-            return path;
+    std::string name;
+    for (const char each : text) {
+        const auto letter = static_cast<unsigned char>(each);
+        if (std::isalnum(letter) != 0 || letter == '.' || letter == '_' || letter == '-')
+            name += each;
+        else
+            name += fmt::format("%{:02X}", letter);
     }
+    return name;
+}
+
+std::string file_name(std::uint16_t space, std::uint16_t port, family of)
+{
+    return fmt::format("{:04x}{}-{}", space, of == family::ipv4 ? "" : ".6", port);
+}
+
+/// The paths of what is in a folder. Without those that cannot be read.
+std::vector<std::string> paths_in(const std::string& folder)
+{
+    std::vector<std::string> found;
+    std::error_code wrong;
+    for (fs::directory_iterator at(folder, wrong), end; !wrong && at != end; at.increment(wrong))
+        found.push_back(at->path().string());
+    return found;
+}
+
+/// Whether it is the name of a folder of any user for the ports of a wire.
+bool is_folder_of(std::string_view name, std::string_view wire) noexcept
+{
+    if (!name.starts_with(prefix))
+        return false;
+    name.remove_prefix(prefix.size());
+    const std::size_t user = name.find_first_not_of("0123456789");
+    return user != 0 && user != name.npos && name[user] == '-' && name.substr(user + 1) == wire;
+}
+
+std::string parent_of(const std::vector<fs::path>& parents)
+{
+    for (const fs::path& each : parents)
+        if (::faccessat(AT_FDCWD, each.c_str(), W_OK | X_OK, AT_EACCESS) == 0)
+            return each.string();
     throw failure{EACCES};
+}
+
+[[noreturn]] void refuse_file(const std::string& path, int why, const std::string& advice)
+{
+    core::log_or_lose(log_level::warning, [&] {
+        return fmt::format("weftio-run: rdma_bind_addr: cannot write {}, which would say who has the port: {}; {}",
+                           path, std::strerror(why), advice);
+    });
+    throw failure{why};
+}
+
+[[noreturn]] void refuse_file(const std::string& path, int why)
+{
+    if (why == ENOSPC || why == EDQUOT)
+        refuse_file(path, why, "remove files from that file system");
+    refuse_file(path, why, fmt::format("let user {} write there", ::geteuid()));
+}
+
+/// Opens a folder, made if need be, with a lock that keeps sweep_ports() out as long as the descriptor is open.
+descriptor enter(const std::string& path)
+{
+    constexpr mode_t mode = 0755; // other users read who has a port of an interface
+    for (;;) {
+        if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
+            refuse_file(path, errno);
+        descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+        if (folder.number() < 0 && errno == ENOENT) // its last port has been given back
+            continue;
+        struct stat found {};
+        if (folder.number() < 0 || ::fstat(folder.number(), &found) != 0)
+            refuse_file(path, errno);
+        if (found.st_uid != ::geteuid())
+            refuse_file(path, EACCES, fmt::format("it belongs to user {}: remove it", found.st_uid));
+        if ((found.st_mode & 07777) != mode) // the umask says otherwise
+            ::fchmod(folder.number(), mode);
+        while (::flock(folder.number(), LOCK_SH) != 0)
+            require_call(errno == EINTR);
+        if (is_at(folder.number(), path))
+            return folder;
+    }
+}
+
+/// Removes a file of a port, and its folder if there are no others in it. @pre the caller has its lock
+void remove_file(const std::string& path) noexcept
+{
+    ::unlink(path.c_str());
+    ::rmdir(path.substr(0, path.rfind('/')).c_str());
+}
+
+void write_owner(const descriptor& file, const std::string& path, const net::roce_gid& at)
+{
+    errno = 0;
+    if (::pwrite(file.number(), at.data(), at.size(), 0) == static_cast<ssize_t>(at.size()))
+        return;
+    const int why = errno != 0 ? errno : ENOSPC;
+    remove_file(path);
+    refuse_file(path, why);
+}
+
+/// Opens a file of a port if a process has the port. Another user may have put anything there: this never waits.
+descriptor open_owned(const std::string& path)
+{
+    descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    return file.number() >= 0 && wires::locked_by_others(file.number(), owner_byte, 1) ? std::move(file) : descriptor();
+}
+
+void sweep_file(const std::string& path)
+{
+    const descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    if (file.number() >= 0 && !wires::locked_by_others(file.number(), owner_byte, 1))
+        ::unlink(path.c_str());
+}
+
+/// Who takes a port shares the lock on the folder, so that no file is removed between its opening and its locking.
+void sweep_folder(const std::string& path)
+{
+    const descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    struct stat found {};
+    if (folder.number() < 0 || ::fstat(folder.number(), &found) != 0 || found.st_uid != ::geteuid() ||
+        ::flock(folder.number(), LOCK_EX | LOCK_NB) != 0)
+        return;
+    for (const std::string& each : paths_in(path))
+        sweep_file(each);
+    ::rmdir(path.c_str());
+    ::flock(folder.number(), LOCK_UN); // a child of fork() may have the descriptor
 }
 
 /// Locked files of this process, 0 for none. A child of fork() may read it whatever other threads were doing.
@@ -75,52 +203,75 @@ claimed_port& claimed_port::operator=(claimed_port&& other) noexcept
 void claimed_port::release() noexcept
 {
     if (file_.number() >= 0 && is_at(file_.number(), path_))
-        ::unlink(path_.c_str());
+        remove_file(path_);
     if (file_.number() >= 0)
         replace_locked(file_.number(), 0);
     file_ = {};
 }
 
-service_ports::service_ports(const std::string& wire)
-{
-    std::string name = "weftio-ports-";
-    for (const char each : wire)
-        name += std::isalnum(static_cast<unsigned char>(each)) != 0 ? each : '-';
-    folder_ = folder_for(name);
+void sweep_ports(const std::vector<fs::path>& parents) noexcept
+try {
+    const std::string begin = fmt::format("{}{}-", prefix, ::geteuid());
+    for (const std::string& each : paths_in(parent_of(parents)))
+        if (each.substr(each.rfind('/') + 1).starts_with(begin))
+            sweep_folder(each);
+} catch (const failure&) {        // no folder, so no ports
+} catch (const std::exception&) { // the next process tries again
 }
 
-std::string service_ports::path_of(std::uint16_t space, std::uint16_t port, family of) const
+service_ports::service_ports(const std::string& wire, const std::vector<fs::path>& parents)
+    : parent_(parent_of(parents)), wire_(name_for(wire))
+{}
+
+std::string service_ports::own_folder() const
 {
-    return fmt::format("{}/{:04x}{}-{}", folder_, space, of == family::ipv4 ? "" : ".6", port);
+    return (fs::path(parent_) / fmt::format("{}{}-{}", prefix, ::geteuid(), wire_)).string();
+}
+
+/// Those of all users.
+std::vector<std::string> service_ports::folders() const
+{
+    std::vector<std::string> found = paths_in(parent_);
+    std::erase_if(found,
+                  [this](std::string_view path) { return !is_folder_of(path.substr(path.rfind('/') + 1), wire_); });
+    return found;
 }
 
 std::optional<claimed_port> service_ports::claim(std::uint16_t space, std::uint16_t port, family of,
                                                  const net::roce_gid& at) const
 {
-    const std::string path = path_of(space, port, of);
+    constexpr mode_t mode = 0644;
+    const std::string own = own_folder(), name = file_name(space, port, of), path = own + "/" + name;
     for (;;) {
+        const descriptor entered = enter(own);
         descriptor file =
-            out_of_the_way(descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644)));
-        if (file.number() < 0 && errno == EACCES) // of another user, alive or dead
-            return std::nullopt;
-        require_call(file.number() >= 0);
-        if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0)
+            out_of_the_way(descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode)));
+        if (file.number() < 0 && errno == ENOENT) // the folder's last port has been given back
+            continue;
+        if (file.number() < 0)
+            refuse_file(path, errno);
+        ::fchmod(file.number(), mode); // whatever the umask says
+        if (!wires::try_lock(file.number(), owner_byte))
             return std::nullopt;
         if (!is_at(file.number(), path))
             continue;
-        require_call(::pwrite(file.number(), at.data(), at.size(), 0) == static_cast<ssize_t>(at.size()));
+        for (const std::string& each : folders())
+            if (each != own && open_owned(each + "/" + name).number() >= 0) {
+                remove_file(path);
+                return std::nullopt;
+            }
+        write_owner(file, path, at);
         return claimed_port(std::move(file), path);
     }
 }
 
 std::optional<net::roce_gid> service_ports::owner(std::uint16_t space, std::uint16_t port, family of) const
 {
-    const descriptor file(::open(path_of(space, port, of).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    net::roce_gid at{};
-    if (file.number() < 0 || ::flock(file.number(), LOCK_SH | LOCK_NB) == 0 ||
-        ::pread(file.number(), at.data(), at.size(), 0) != static_cast<ssize_t>(at.size()))
-        return std::nullopt;
-    return at;
+    for (const std::string& each : folders())
+        if (const descriptor file = open_owned(each + "/" + file_name(space, port, of)); file.number() >= 0)
+            if (net::roce_gid at{}; ::pread(file.number(), at.data(), at.size(), 0) == static_cast<ssize_t>(at.size()))
+                return at;
+    return std::nullopt;
 }
 
 } // namespace weftio::verbs::rdma_cm
