@@ -116,6 +116,11 @@ if [ -f /usr/include/rdma/rdma_cma.h ]; then
     "${weftio[@]}" "$work/manager_lives" bind 7476
     check "a port whose owner has left a child of fork()" 0 $?
     kill "$child"
+    "$run" --wire connections-$$ -- "$work/manager_lives" small 7476 2>"$work/client"
+    check "a port without files: exit status" 1 $?
+    check_has "a port without files: what the program gets" "rdma_bind_addr: File too large" "$(cat "$work/client")"
+    check_has "a port without files: why" "weftio-run: rdma_bind_addr: cannot write /dev/shm/weftio-ports-$EUID-wire-$EUID-connections-$$/0106-7476, \
+which would say who has the port: File too large; raise the file size limit of this process with \"ulimit -f unlimited\"" "$(cat "$work/client")"
 
     # Wires whose names differ in punctuation only, and wires of two users, share no ports.
     "$run" --wire connections-$$.x -- timeout -k 1 60 rping -s -P >"$work/server" 2>&1 </dev/null &

@@ -4,6 +4,7 @@
  *   manager_lives cancel      a thread in rdma_get_cm_event() is cancelled
  *   manager_lives fork PORT   listens, leaves a child of fork() that sleeps, and ends; writes the child's number
  *   manager_lives bind PORT   takes the port
+ *   manager_lives small PORT  the same, without being allowed to write files
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <rdma/rdma_cma.h>
@@ -72,12 +74,23 @@ static int leave_child(int port)
     _exit(0); /* its objects do not end one by one */
 }
 
+static int take_without_files(int port)
+{
+    struct rdma_event_channel* const channel = rdma_create_event_channel(); /* a wire in memory is a file */
+    const struct rlimit none = {0, 0};
+    require(channel && setrlimit(RLIMIT_FSIZE, &none) == 0, "setrlimit");
+    take(port);
+    return 0;
+}
+
 int main(int count, char** words)
 {
     if (count == 2 && strcmp(words[1], "cancel") == 0)
         return cancel();
     if (count == 3 && strcmp(words[1], "fork") == 0)
         return leave_child(atoi(words[2]));
+    if (count == 3 && strcmp(words[1], "small") == 0)
+        return take_without_files(atoi(words[2]));
     if (count == 3 && strcmp(words[1], "bind") == 0) {
         take(atoi(words[2]));
         return 0;

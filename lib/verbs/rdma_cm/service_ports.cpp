@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/log.hpp"
+#include "core/write_signals.hpp"
 #include "engine/failure.hpp"
 #include "wires/file_locks.hpp"
 
@@ -94,6 +95,8 @@ std::string parent_of(const std::vector<fs::path>& parents)
 
 [[noreturn]] void refuse_file(const std::string& path, int why)
 {
+    if (why == EFBIG)
+        refuse_file(path, why, "raise the file size limit of this process with \"ulimit -f unlimited\"");
     if (why == ENOSPC || why == EDQUOT)
         refuse_file(path, why, "remove files from that file system");
     refuse_file(path, why, fmt::format("let user {} write there", ::geteuid()));
@@ -132,10 +135,12 @@ void remove_file(const std::string& path) noexcept
 
 void write_owner(const descriptor& file, const std::string& path, const net::roce_gid& at)
 {
+    const core::no_write_signals only_fails;
     errno = 0;
     if (::pwrite(file.number(), at.data(), at.size(), 0) == static_cast<ssize_t>(at.size()))
         return;
     const int why = errno != 0 ? errno : ENOSPC;
+    only_fails.take();
     remove_file(path);
     refuse_file(path, why);
 }

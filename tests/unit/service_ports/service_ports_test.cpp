@@ -2,12 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <fstream>
 #include <thread>
 
@@ -226,6 +228,22 @@ TEST_F(ServicePorts, AreSweptOnlyInFoldersOfTheUser)
     fs::create_directory(place_ / "weftio-portside-0-wire");
     sweep_ports({place_});
     EXPECT_EQ(3u, names().size());
+}
+
+/// Sandboxes forbid writing files.
+TEST_F(ServicePorts, AreRefusedBeyondTheFileSizeLimit)
+{
+    EXPECT_EQ(EFBIG, as_user(::geteuid(), [&] {
+                  const rlimit none{};
+                  ::signal(SIGXFSZ, SIG_DFL);
+                  ::setrlimit(RLIMIT_FSIZE, &none);
+                  try {
+                      return claim("wire") ? 0 : 1;
+                  } catch (const verbs::failure& why) {
+                      return why.number;
+                  }
+              }));
+    EXPECT_TRUE(names().empty());
 }
 
 } // namespace
