@@ -39,7 +39,7 @@ inline void prepare(sequence_world& world, std::span<const sequence_step> steps,
                           .completed = start,
                           .commits = 0,
                           .refreshing = 0,
-                          .unused = 0};
+                          .needs_flush = 0};
         txq.queue.control = &control;
         txq.queue.clock = clock;
         ring.completion.publication = weftio_cqe_publication(start - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0);

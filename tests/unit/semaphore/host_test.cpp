@@ -228,7 +228,7 @@ TEST_P(HostSemaphore, SaysThatItWasMovedFrom)
         EXPECT_THAT(refusal.what(), HasSubstr("it was moved from; use the object that it was moved to"));
     }
     const error refusal = error_of([&] {
-        where().launch(produce_items_kernel, {1, 1}, items, 1u, static_cast<account*>(nullptr));
+        (void)where().launch(produce_items_kernel, {1, 1}, items, 1u, static_cast<account*>(nullptr));
     });
     EXPECT_THAT(refusal.what(), HasSubstr("an argument is an object that was moved from"));
 }

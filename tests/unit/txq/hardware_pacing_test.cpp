@@ -37,7 +37,7 @@ class HardwarePacing : public testing::Test {
                           .completed = 0,
                           .commits = 0,
                           .refreshing = 0,
-                          .unused = 0};
+                          .needs_flush = 0};
         txq.queue.control = &kernel_control;
         sender.emplace(port_queue, software_nic(port.get()).keys(), pool);
         txq.queue.ring.queue = 1;
