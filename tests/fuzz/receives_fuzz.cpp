@@ -33,10 +33,10 @@ struct tally {
     {
         std::fprintf(stderr,
                      "receives: %llu datagrams, %llu honest, %llu took an entry, %llu from a shared ring, %llu lies, "
-                     "%llu rounds of others\n",
-                     datagrams, honest, taken, shared, lies, rounds);
+                     "%llu flushes, %llu rounds of others\n",
+                     datagrams, honest, taken, shared, lies, flushes, rounds);
     }
-    unsigned long long datagrams = 0, honest = 0, taken = 0, shared = 0, lies = 0, rounds = 0;
+    unsigned long long datagrams = 0, honest = 0, taken = 0, shared = 0, lies = 0, flushes = 0, rounds = 0;
 };
 tally& all()
 {
@@ -59,6 +59,7 @@ class port_under_fire {
     void post_shared(numbers& in);
     void post_datagram(numbers& in);
     void post_message(numbers& in);
+    void post_flush(written_pair& by, numbers& in);
     void lie(numbers& in);
     void change_state(numbers& in);
     void change_other(numbers& in);
@@ -243,6 +244,16 @@ void port_under_fire::post_shared(numbers& in)
     }
 }
 
+/// Of memory that its entry may name, or not.
+void port_under_fire::post_flush(written_pair& by, numbers& in)
+{
+    ++all().flushes;
+    raw_entry entry;
+    const named_region piece = memory_.any(in);
+    entry.pointer(static_cast<std::uint32_t>(piece.bytes), piece.key, piece.base);
+    by.post(entry, WEFTIO_OPCODE_DUMP, &in);
+}
+
 /// Mostly to a hostile queue pair. The honest ones may get one too, as from anybody who knows their Q_Key.
 void port_under_fire::post_datagram(numbers& in)
 {
@@ -260,6 +271,8 @@ void port_under_fire::post_datagram(numbers& in)
         to.mac = ground::group_mac;
         to.queue = ground::number_of_groups;
     }
+    if (kind >= 224 && kind < 232)
+        return post_flush(from, in);
     raw_entry entry;
     entry.datagram(to);
     for (unsigned left = kind / 16 % 4; left != 0; --left)
@@ -281,6 +294,8 @@ void port_under_fire::post_message(numbers& in)
 {
     const std::uint8_t kind = in.byte();
     const bool write = kind % 4 == 1;
+    if (kind % 8 == 2)
+        return post_flush(client_, in);
     raw_entry entry;
     if (write) {
         const named_region& to = memory_.good();
