@@ -76,8 +76,6 @@ void session::end() noexcept
 void session::leave_in_child() noexcept
 {
     rdma_cm::leave_ports_in_child();
-    if (tree_)
-        tree_->unlock();
 }
 
 void session::count() noexcept

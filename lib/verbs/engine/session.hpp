@@ -37,7 +37,7 @@ class session {
     std::shared_ptr<open_file> find(int number) noexcept;
     /// Ends the nodes whose descriptors have all been closed.
     void sweep() noexcept;
-    /// Call it in a child of fork(): from then on the folder of the files is the parent's alone.
+    /// Call it in a child of fork(): from then on the ports are the parent's alone.
     void leave_in_child() noexcept;
     /// Brings the files of counters up to date, and does so regularly from then on.
     void count() noexcept;

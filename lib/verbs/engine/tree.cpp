@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
@@ -23,39 +23,39 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view prefix = "weftio-run-";
+constexpr std::size_t lock_bytes = 1; ///< as long as a page
 
-/// A file that its process keeps locked as long as it lives.
-class lock_file {
- public:
-    explicit lock_file(const fs::path& folder)
-        : descriptor_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600))
-    {
-        if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
-            throw std::system_error(errno, std::generic_category(), (folder / "lock").string());
-    }
-    lock_file(const lock_file&) = delete;
-    lock_file& operator=(const lock_file&) = delete;
-    ~lock_file()
-    {
-        if (descriptor_ >= 0)
-            ::close(descriptor_);
-    }
-    int release() noexcept { return std::exchange(descriptor_, -1); }
+/// Makes the lock file of a folder, under a name that is not its own until it is locked. The mapping, which is never
+/// accessed, has the lock: programs close descriptors that are not theirs, and a child of fork() has no part of it.
+void* lock(const fs::path& folder)
+{
+    const fs::path made = folder / "lock.new";
+    const int file = ::open(made.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    void* at = MAP_FAILED;
+    if (file >= 0 && ::flock(file, LOCK_EX | LOCK_NB) == 0)
+        at = ::mmap(nullptr, lock_bytes, PROT_NONE, MAP_SHARED, file, 0);
+    int why = errno;
+    if (file >= 0)
+        ::close(file);
+    if (at != MAP_FAILED && ::madvise(at, lock_bytes, MADV_DONTFORK) == 0 &&
+        ::rename(made.c_str(), (folder / "lock").c_str()) == 0)
+        return at;
+    why = at == MAP_FAILED ? why : errno;
+    if (at != MAP_FAILED)
+        ::munmap(at, lock_bytes);
+    throw std::system_error(why, std::generic_category(), made.string());
+}
 
- private:
-    int descriptor_;
-};
-
-/// The process number in the name of a folder; 0 for other names.
-pid_t process_of(std::string_view name) noexcept
+/// Whether the name has a process number behind the prefix, and then a dash.
+bool is_name_of_tree(std::string_view name) noexcept
 {
     pid_t process = 0;
     if (!name.starts_with(prefix))
-        return 0;
+        return false;
     name.remove_prefix(prefix.size());
-    const auto got = std::from_chars(name.data(), name.data() + name.size(), process);
-    return got.ec == std::errc{} && got.ptr != name.data() + name.size() && *got.ptr == '-' && process > 0 ? process
-                                                                                                           : 0;
+    const char* const end = name.data() + name.size();
+    const auto got = std::from_chars(name.data(), end, process);
+    return got.ec == std::errc{} && got.ptr != end && *got.ptr == '-' && process > 0;
 }
 
 /// Whether the lock is held. A folder without a lock file counts as held for a minute, because its tree may still be
@@ -72,22 +72,11 @@ bool is_held(const fs::path& folder, const struct stat& made)
 
 void sweep_one(const fs::path& folder)
 {
-    const pid_t process = process_of(folder.filename().string());
     struct stat found;
-    if (process == 0 || ::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != ::geteuid())
-        return;
-    // If the number is our own, our process has replaced the program that made the folder.
-    const bool dead = process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH);
     std::error_code ignored;
-    if (dead && !is_held(folder, found))
+    if (is_name_of_tree(folder.filename().string()) && ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
+        found.st_uid == ::geteuid() && !is_held(folder, found))
         fs::remove_all(folder, ignored);
-}
-
-bool is_same_file(int descriptor, const char* path) noexcept
-{
-    struct stat opened, named;
-    return ::fstat(descriptor, &opened) == 0 && ::stat(path, &named) == 0 && opened.st_ino == named.st_ino &&
-           opened.st_dev == named.st_dev;
 }
 
 std::string make_folder(const fs::path& parent)
@@ -118,13 +107,13 @@ tree::tree(std::span<const device_description> devices, const std::vector<fs::pa
         std::string made;
         try {
             made = make_folder(parent);
-            lock_file lock(made);
+            lock_ = lock(made);
             describe(made, devices);
             path_ = made;
-            lock_path_ = made + "/lock";
-            lock_ = lock.release();
             return;
         } catch (const std::system_error& wrong) {
+            if (void* const held = std::exchange(lock_, nullptr))
+                ::munmap(held, lock_bytes);
             reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", parent.string(), wrong.code().message());
             std::error_code ignored;
             if (!made.empty())
@@ -141,16 +130,9 @@ tree::~tree()
 {
     if (process_ != ::getpid())
         return;
-    unlock();
     std::error_code ignored;
     fs::remove_all(path_, ignored);
-}
-
-void tree::unlock() noexcept
-{
-    if (is_same_file(lock_, lock_path_.c_str())) // the program may have closed our descriptor
-        ::close(lock_);
-    lock_ = -1;
+    ::munmap(lock_, lock_bytes);
 }
 
 void sweep_trees(const fs::path& parent) noexcept

@@ -54,21 +54,18 @@ class tree {
 
     /// The folder, without a slash at its end and without symbolic links: the prefix of "/sys" and "/dev".
     const std::string& path() const noexcept { return path_; }
-    /// Closes the lock file: the folder is swept once no process has it open and the maker has ended. For a child of
-    /// fork(), which would otherwise keep its parent's folder.
-    void unlock() noexcept;
 
  private:
     pid_t process_;
-    std::string path_, lock_path_;
-    int lock_ = -1;
+    std::string path_;
+    void* lock_ = nullptr; ///< a mapping of the lock file; not in a child of fork()
 };
 
 /// Writes the files of the devices below an existing folder. Throws `std::system_error` when one cannot be written.
 void describe(const std::filesystem::path& root, std::span<const device_description> devices);
 
-/// Removes the folders in `parent` that ended processes have left: the process must not exist, and nobody may hold the
-/// lock of the folder, because process numbers of another container mean nothing here.
+/// Removes the folders in `parent` that ended processes have left. The lock of the folder alone says whether its process
+/// lives: process numbers of another container mean nothing here, and are given to other processes.
 void sweep_trees(const std::filesystem::path& parent) noexcept;
 
 } // namespace weftio::verbs

@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "weftio/error.hpp"
 
@@ -230,7 +232,9 @@ TEST_F(Tree, OfALivingProcessStays)
     char byte = 0;
     if (child == 0) {
         new tree(two_devices(), {place_});
-        ::close(stop[1]);
+        for (int each = 3; each != 256; ++each) // as daemons do
+            if (each != stop[0] && each != ready[1])
+                ::close(each);
         [[maybe_unused]] const bool moved = ::write(ready[1], &byte, 1) == 1 && ::read(stop[0], &byte, 1) == 1;
         ::_exit(0);
     }
@@ -255,6 +259,54 @@ TEST_F(Tree, WhoseLockIsHeldStays)
     ::close(lock);
     verbs::sweep_trees(place_);
     EXPECT_TRUE(names().empty());
+}
+
+TEST_F(Tree, WhoseProcessNumberIsAnothersIsSwept)
+{
+    std::ofstream(make_folder(name_of(::getppid())) / "lock");
+    verbs::sweep_trees(place_);
+    EXPECT_TRUE(names().empty());
+}
+
+/// The more often the better, so it is in memory.
+TEST_F(Tree, IsMadeWhileOthersSweep)
+{
+    std::string place = (verbs::default_parents().front() / "weftio-trees.XXXXXX").string();
+    ASSERT_NE(nullptr, ::mkdtemp(place.data()));
+    std::atomic<bool> ended = false;
+    std::thread sweeper([&] {
+        while (!ended)
+            verbs::sweep_trees(place);
+    });
+    for (int round = 0; round != 2000; ++round)
+        EXPECT_NO_THROW({
+            const tree made({}, {place});
+            EXPECT_TRUE(fs::exists(made.path()));
+        });
+    ended = true;
+    sweeper.join();
+    fs::remove_all(place);
+}
+
+TEST_F(Tree, WhoseProcessHasLeftAChildIsSwept)
+{
+    int stop[2];
+    ASSERT_EQ(0, ::pipe(stop));
+    const pid_t child = ::fork();
+    if (child == 0) {
+        new tree(two_devices(), {place_});
+        char byte;
+        if (::fork() == 0) {
+            ::close(stop[1]);
+            ::_exit(static_cast<int>(::read(stop[0], &byte, 1)));
+        }
+        ::_exit(0);
+    }
+    ::waitpid(child, nullptr, 0);
+    verbs::sweep_trees(place_);
+    EXPECT_TRUE(names().empty());
+    ::close(stop[1]);
+    ::close(stop[0]);
 }
 
 TEST_F(Tree, ThatIsBeingMadeStays)
