@@ -209,8 +209,8 @@ static void many_pairs(int count)
     free(all);
 }
 
-/* A program that closes descriptors which it has not opened, after it has looked for devices. REUSES: it opens others, which get the
- * engine's numbers. */
+/* A program that closes descriptors which it has not opened, after it has looked for devices. REUSES: it opens others,
+ * which get the engine's numbers. */
 static void closes_all(int reuses)
 {
     enum { many = 40 };

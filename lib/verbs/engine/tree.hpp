@@ -64,8 +64,8 @@ class tree {
 /// Writes the files of the devices below an existing folder. Throws `std::system_error` when one cannot be written.
 void describe(const std::filesystem::path& root, std::span<const device_description> devices);
 
-/// Removes the folders in `parent` that ended processes have left. The lock of the folder alone says whether its process
-/// lives: process numbers of another container mean nothing here, and are given to other processes.
+/// Removes the folders in `parent` that ended processes have left. The lock of the folder alone says whether its
+/// process lives: process numbers of another container mean nothing here, and are given to other processes.
 void sweep_trees(const std::filesystem::path& parent) noexcept;
 
 } // namespace weftio::verbs
