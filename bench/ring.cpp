@@ -176,7 +176,7 @@ struct send_ring {
                           .completed = 0,
                           .commits = 0,
                           .refreshing = 0,
-                          .unused = 0};
+                          .needs_flush = 0};
         txq.queue.control = &control;
         complete(0);
         buffers = {.abi = WEFTIO_DEV_ABI_BUF_ARR,

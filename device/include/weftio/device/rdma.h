@@ -230,8 +230,8 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_needs_flush(const WEFTIO_GLOBAL struct weft
 
 /**
  * Has the NIC read `bytes` bytes of a buffer, and drop them: when the entry is done, kernels of this device see all
- * that was written there before (weftio_dev_rdma_flush_request()). The queue pair need be connected, but to no peer in
- * particular: any one of the same port flushes what all queues of the port have received.
+ * that was written there before (weftio_dev_rdma_flush_request()). The queue pair must be connected, to any peer: one
+ * flushes what all queues of its port have received.
  *
  * @param buffer  where bytes were received, or any other memory of the same device; its region needs no rights
  */
