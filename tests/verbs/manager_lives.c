@@ -4,7 +4,7 @@
  *   manager_lives cancel      a thread in rdma_get_cm_event() is cancelled
  *   manager_lives fork PORT   listens, leaves a child of fork() that sleeps, and ends; writes the child's number
  *   manager_lives bind PORT   takes the port
- *   manager_lives small PORT  the same, without being allowed to write files
+ *   manager_lives small PORT  tries the same without being allowed to write files, and returns the errno
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -76,11 +76,13 @@ static int leave_child(int port)
 
 static int take_without_files(int port)
 {
-    struct rdma_event_channel* const channel = rdma_create_event_channel(); /* a wire in memory is a file */
+    struct rdma_event_channel* const channel = rdma_create_event_channel();
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     const struct rlimit none = {0, 0};
-    require(channel && setrlimit(RLIMIT_FSIZE, &none) == 0, "setrlimit");
-    take(port);
-    return 0;
+    struct rdma_cm_id* id;
+    require(channel && rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0, "rdma_create_id");
+    require(setrlimit(RLIMIT_FSIZE, &none) == 0, "setrlimit"); /* later than the wire, which is a file, too */
+    return rdma_bind_addr(id, (struct sockaddr*)&at) == 0 ? 0 : errno;
 }
 
 int main(int count, char** words)

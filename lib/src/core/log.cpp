@@ -13,6 +13,7 @@
 
 #include "core/printable.hpp"
 #include "core/undying.hpp"
+#include "core/write_signals.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -35,9 +36,12 @@ thread_local bool in_sink = false;
 log_sink standard_error(log_level least)
 {
     return [least](log_level level, std::string_view line) {
-        if (level >= least)
-            dprintf(STDERR_FILENO, "%s: %.*s\n", names[static_cast<std::size_t>(level)].data(),
-                    static_cast<int>(line.size()), line.data());
+        if (level < least)
+            return;
+        const core::no_write_signals only_fails; // a pipe without a reader, or a file at the limit of its size
+        if (dprintf(STDERR_FILENO, "%s: %.*s\n", names[static_cast<std::size_t>(level)].data(),
+                    static_cast<int>(line.size()), line.data()) < 0)
+            only_fails.take();
     };
 }
 
