@@ -49,7 +49,8 @@ port fabric::open(std::uint32_t number, std::uint32_t engine) const
 {
     return port::open(path_ == path::wire ? fmt::format("wire:initiated{}-{}", getpid(), number) : "loopback",
                       {.idle = cores_.engines.empty() ? idle_policy::yield : idle_policy::busy,
-                       .core = cores_.engines.empty() ? -1 : cores_.engines[engine]});
+                       .core = cores_.engines.empty() ? -1 : cores_.engines[engine],
+                       .mtu = static_cast<std::uint16_t>(mtu_ > 1024 ? 9000 : 0)}); // 0: the driver's own
 }
 
 std::string fabric::engines() const

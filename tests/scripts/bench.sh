@@ -145,7 +145,7 @@ if [ -x "$build/bench/initiated_bench" ]; then
     said=$("$build/bench/initiated_bench" --mtu 4096 --only bandwidth --sizes 65536 --size-queues 2 --proxies 1 --rounds 1 --seconds 0.005 2>&1)
     check "initiated_bench: packets of 4,096 bytes: exit status" 0 $? || echo "$said"
     said=$("$build/bench/initiated_bench" --payload device 2>&1)
-    check "initiated_bench: exchanges have no payload of kind device: exit status" 1 $?
+    check "initiated_bench: exchanges have no payload of kind device: exit status" 2 $?
     check_has "initiated_bench: exchanges have no payload of kind device: what to do" "add --only rate or --only bandwidth" "$said"
     said=$("$build/bench/initiated_bench" --ends 5 2>&1)
     check "initiated_bench: ends that do not divide a matrix: exit status" 2 $?
