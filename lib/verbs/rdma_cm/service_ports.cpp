@@ -152,14 +152,15 @@ descriptor open_owned(const std::string& path)
     return file.number() >= 0 && wires::locked_by_others(file.number(), owner_byte, 1) ? std::move(file) : descriptor();
 }
 
-void sweep_file(const std::string& path)
+void sweep_file(const descriptor& folder, const char* name)
 {
-    const descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    const descriptor file(::openat(folder.number(), name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     if (file.number() >= 0 && !wires::locked_by_others(file.number(), owner_byte, 1))
-        ::unlink(path.c_str());
+        ::unlinkat(folder.number(), name, 0);
 }
 
 /// Who takes a port shares the lock on the folder, so that no file is removed between its opening and its locking.
+/// Another folder may be at the path by now: files are those of the locked one.
 void sweep_folder(const std::string& path)
 {
     const descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
@@ -168,7 +169,7 @@ void sweep_folder(const std::string& path)
         ::flock(folder.number(), LOCK_EX | LOCK_NB) != 0)
         return;
     for (const std::string& each : paths_in(path))
-        sweep_file(each);
+        sweep_file(folder, each.c_str() + each.rfind('/') + 1);
     ::rmdir(path.c_str());
     ::flock(folder.number(), LOCK_UN); // a child of fork() may have the descriptor
 }
