@@ -81,7 +81,7 @@ for page in docs/litmus.md docs/weftio-litmus.1; do
             bounded bash -c "${command/-n 20000/-n 500}" >"$work/page" 2>&1
             ;;
         *--trials* | *--list*) STAND_IN_NIC=orderly LD_LIBRARY_PATH=$late bounded bash -c "$command" >"$work/page" 2>&1 ;;
-        *--gpu*) STAND_IN_NIC=orderly STAND_IN_HIDES=1 LD_LIBRARY_PATH=$late:$build/tests/vendor bounded bash -c "${command/litmus /litmus -n 500 }" >"$work/page" 2>&1 ;;
+        *--gpu*) STAND_IN_NIC=orderly STAND_IN_HIDES=1 LD_LIBRARY_PATH=$late:$build/tests/vendor bounded bash -c "${command/litmus /litmus -n 20 }" >"$work/page" 2>&1 ;;
         *) STAND_IN_NIC=orderly LD_LIBRARY_PATH=$late bounded bash -c "${command/litmus /litmus -n 3000 }" >"$work/page" 2>&1 ;;
         esac
         check "$page: $command" 0 $? || cat "$work/page"
