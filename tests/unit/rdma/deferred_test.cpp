@@ -1,5 +1,7 @@
-// Queue pairs that copy within a port wait while another one is in a hurry: they have their turns one after the other.
+// Queue pairs that have much to move, by copies or by packets, wait while another one is in a hurry: they have their turns
+// one after the other.
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -27,25 +29,30 @@ struct pair_of_one_port {
     fake_pair near, end;
 };
 
-/// Copiers, which have many long messages to move, and one in a hurry, which writes 8 bytes, waits, and writes again.
-class RdmaDeferred : public testing::TestWithParam<std::uint32_t> {
+struct deferred_case {
+    std::uint32_t opcode;
+    bool packets; ///< port_options::rdma_by_packet
+};
+
+/// Movers, which have many long messages to move, and one in a hurry, which writes 8 bytes, waits, and writes again.
+class RdmaDeferred : public testing::TestWithParam<deferred_case> {
  protected:
     static constexpr unsigned count = 6, messages = 40;
 
     RdmaDeferred()
     {
         for (unsigned each = 0; each < count; ++each)
-            copiers.push_back(std::make_unique<pair_of_one_port>(ends));
+            movers.push_back(std::make_unique<pair_of_one_port>(ends));
     }
     ~RdmaDeferred() override
     {
-        for (const auto& each : copiers)
+        for (const auto& each : movers)
             each->near.nic().stop_sending();
     }
-    void copy(pair_of_one_port& of)
+    void move(pair_of_one_port& of)
     {
         for (unsigned message = 0; message < messages; ++message)
-            of.near.post(GetParam(), {ends.memory(1).remote_at(0), ends.memory(0).local(0, long_bytes)});
+            of.near.post(GetParam().opcode, {ends.memory(1).remote_at(0), ends.memory(0).local(0, long_bytes)});
         of.near.push();
     }
     /// One trip of the pair in a hurry.
@@ -55,7 +62,7 @@ class RdmaDeferred : public testing::TestWithParam<std::uint32_t> {
             WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).remote_at(60'000), ends.memory(0).local(60'000, 8)});
         hurried.near.push();
         for (unsigned turns = 0; hurried.near.sent().position != (position & 0xffff); ++turns, ++port_turns) {
-            ASSERT_LT(turns, 4u);
+            ASSERT_LT(turns, 8u);
             ends.at(0).turn();
         }
     }
@@ -64,7 +71,7 @@ class RdmaDeferred : public testing::TestWithParam<std::uint32_t> {
         for (; many != 0; --many)
             ASSERT_NO_FATAL_FAILURE(trip());
     }
-    /// Of the end that asks, which is the one that copies.
+    /// Of the end that asks, which is the one that moves them.
     std::uint64_t turns_of(const pair_of_one_port& pair)
     {
         return ends.unit(0).find(pair.near.number())->turns.value();
@@ -72,7 +79,7 @@ class RdmaDeferred : public testing::TestWithParam<std::uint32_t> {
     std::vector<std::uint64_t> turns_of_all()
     {
         std::vector<std::uint64_t> all;
-        for (const auto& each : copiers)
+        for (const auto& each : movers)
             all.push_back(turns_of(*each));
         return all;
     }
@@ -82,27 +89,27 @@ class RdmaDeferred : public testing::TestWithParam<std::uint32_t> {
         return std::max(counted.packets, counted.answers);
     }
 
-    two_ends ends{true};
+    two_ends ends{ends_at(true, GetParam().packets)};
     pair_of_one_port hurried{ends};
-    std::vector<std::unique_ptr<pair_of_one_port>> copiers;
+    std::vector<std::unique_ptr<pair_of_one_port>> movers;
     unsigned port_turns = 0;
 };
 
 TEST_P(RdmaDeferred, HaveATurnOneAfterTheOtherAndAsManyBytesAsAPacketATurn)
 {
-    for (const auto& each : copiers)
-        copy(*each);
+    for (const auto& each : movers)
+        move(*each);
     trips(20); // some have to be seen first
     const std::vector<std::uint64_t> turns = turns_of_all();
     std::vector<std::uint64_t> packets;
-    for (const auto& each : copiers)
+    for (const auto& each : movers)
         packets.push_back(packets_of(*each));
     port_turns = 0;
     trips(600);
     std::uint64_t all_turns = 0, most = 0, least = UINT64_MAX;
     for (unsigned each = 0; each < count; ++each) {
-        all_turns += turns_of(*copiers[each]) - turns[each];
-        const std::uint64_t moved = packets_of(*copiers[each]) - packets[each];
+        all_turns += turns_of(*movers[each]) - turns[each];
+        const std::uint64_t moved = packets_of(*movers[each]) - packets[each];
         most = std::max(most, moved);
         least = std::min(least, moved);
     }
@@ -114,8 +121,8 @@ TEST_P(RdmaDeferred, HaveATurnOneAfterTheOtherAndAsManyBytesAsAPacketATurn)
 
 TEST_P(RdmaDeferred, HaveEveryTurnAgainWhenNobodyIsInAHurry)
 {
-    for (const auto& each : copiers)
-        copy(*each);
+    for (const auto& each : movers)
+        move(*each);
     trips(40);
     for (unsigned turns = 0; turns < nic::soft::turn_shares::turns_until_calm + 1; ++turns)
         ends.at(0).turn();
@@ -125,29 +132,29 @@ TEST_P(RdmaDeferred, HaveEveryTurnAgainWhenNobodyIsInAHurry)
     for (unsigned each = 0; each < count; ++each)
         EXPECT_GE(turns_of_all()[each] - before[each], 5u) << each;
     EXPECT_TRUE(ends.run_until([&] {
-        return std::all_of(copiers.begin(), copiers.end(),
+        return std::all_of(movers.begin(), movers.end(),
                            [](const auto& each) { return each->near.nic().counters().done == messages; });
     }));
-    if (GetParam() == WEFTIO_OPCODE_RDMA_WRITE) {
+    if (GetParam().opcode == WEFTIO_OPCODE_RDMA_WRITE) {
         EXPECT_EQ(std::memcmp(ends.memory(0).data(), ends.memory(1).data(), long_bytes), 0);
     }
-    for (const auto& each : copiers)
+    for (const auto& each : movers)
         expect_conserved(each->near.nic().counters());
 }
 
 TEST_P(RdmaDeferred, MayEndAndBeginAgainMeanwhile)
 {
     for (unsigned round = 0; round < 20; ++round) {
-        for (const auto& each : copiers)
-            copy(*each);
+        for (const auto& each : movers)
+            move(*each);
         trips(10 + round % 7);
         const unsigned one = round % count, other = (round + 1) % count;
-        copiers[one]->near.close();
-        copiers[one] = std::make_unique<pair_of_one_port>(ends);
-        copiers[other]->near.restart();
-        copiers[other]->end.restart();
+        movers[one]->near.close();
+        movers[one] = std::make_unique<pair_of_one_port>(ends);
+        movers[other]->near.restart();
+        movers[other]->end.restart();
         trips(3);
-        for (auto& each : copiers) {
+        for (auto& each : movers) {
             each->near.nic().stop_sending();
             each = std::make_unique<pair_of_one_port>(ends);
         }
@@ -155,9 +162,15 @@ TEST_P(RdmaDeferred, MayEndAndBeginAgainMeanwhile)
     EXPECT_FALSE(hurried.near.nic().failed());
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, RdmaDeferred, testing::Values(WEFTIO_OPCODE_RDMA_WRITE, WEFTIO_OPCODE_RDMA_READ),
-                         [](const testing::TestParamInfo<std::uint32_t>& tested) {
-                             return tested.param == WEFTIO_OPCODE_RDMA_WRITE ? "Writes" : "Reads";
+constexpr deferred_case cases[] = {{WEFTIO_OPCODE_RDMA_WRITE, false},
+                                   {WEFTIO_OPCODE_RDMA_READ, false},
+                                   {WEFTIO_OPCODE_RDMA_WRITE, true},
+                                   {WEFTIO_OPCODE_RDMA_READ, true}};
+
+INSTANTIATE_TEST_SUITE_P(Of, RdmaDeferred, testing::ValuesIn(cases),
+                         [](const testing::TestParamInfo<deferred_case>& tested) {
+                             return std::string(tested.param.packets ? "PacketsOf" : "CopiesOf") +
+                                    (tested.param.opcode == WEFTIO_OPCODE_RDMA_WRITE ? "Writes" : "Reads");
                          });
 
 } // namespace

@@ -19,9 +19,9 @@ namespace weftio::nic::soft {
 /// unit of the engine has work, each may send one packet, so that its next turn comes soon. Otherwise the share grows,
 /// so that a packet costs less.
 ///
-/// Queue pairs that copy within the port are deferred meanwhile, and for `turns_until_calm` turns after. One of them
-/// has a turn in every `turns_to_a_deferred` turns, one after the other. It may then copy what all deferred ones would
-/// have copied in these turns, so that the fixed cost of its turn is small.
+/// Queue pairs with much to move are deferred meanwhile, and for `turns_until_calm` turns after. One of them has a turn
+/// in every `turns_to_a_deferred` turns, one after the other. It may then move what all deferred ones would have moved
+/// in these turns, so that the fixed cost of its turn is small.
 class turn_shares {
  public:
     static constexpr std::uint32_t least_bytes = 1,
@@ -82,7 +82,7 @@ class turn_shares {
     std::size_t active_ = 0;
     bool hurried_ = false;
     std::vector<std::uint32_t> deferred_; ///< numbers of queue pairs, the one that has waited longest first
-    std::uint32_t chosen_ = 0;            ///< has its turn although it copies; 0: none
+    std::uint32_t chosen_ = 0;            ///< has its turn although it was deferred; 0: none
     std::uint32_t bytes_of_chosen_ = 0;
 };
 

@@ -262,7 +262,7 @@ unsigned queue_pair::turn(std::uint32_t most)
     moved += sends_.publish();
     const bool hurries = is_in_a_hurry();
     commons_.shares.count(moved != 0, hurries);
-    if (moved != 0 && !hurries && connection_ && partner_ != nullptr)
+    if (moved != 0 && !hurries && has_much_to_send())
         defer();
     if (moved != 0 || !waits_for_peer())
         waited_ = 0;
@@ -305,6 +305,15 @@ bool queue_pair::is_in_a_hurry() const noexcept
 {
     return connection_ && connection_->requester && sends_.next() == sends_.committed() && waited_ < turns_waiting &&
            (requested_ != 0 || !connection_->requester->idle()) && connection_->requester->is_short_of_work();
+}
+
+/// Whether it copies within the port, or the turn has left something to send or much in flight.
+bool queue_pair::has_much_to_send() const noexcept
+{
+    if (!connection_)
+        return false;
+    const bool requests = connection_->requester && !connection_->requester->is_short_of_work();
+    return partner_ != nullptr || requests || !connection_->responder.idle();
 }
 
 /// Has turns only when turn_shares chooses this queue pair, if another one is in a hurry.
