@@ -1,5 +1,5 @@
-// Queue pairs that have much to move, by copies or by packets, wait while another one is in a hurry: they have their turns
-// one after the other.
+// Queue pairs that have much to move, by copies or by packets, wait while another one is in a hurry: they have their
+// turns one after the other.
 #include <memory>
 #include <string>
 #include <vector>

@@ -150,8 +150,8 @@ TEST(Outliving, FramesArriveIntactWhenTheirRegionAndMemoryAreClosedFirst)
     EXPECT_EQ(queue.counters().sent, sent_frames);
 }
 
-/// What malloc has given out, in MiB: what is free there may stay mapped, with what lay in it. 0 with a sanitizer, which
-/// has a malloc of its own.
+/// What malloc has given out, in MiB: what is free there may stay mapped, with what lay in it. 0 with a sanitizer,
+/// which has a malloc of its own.
 std::size_t allocated_mib()
 {
     const struct mallinfo2 heap = mallinfo2();
