@@ -2,10 +2,14 @@
 //
 // Measures the cost of Weftio: steering, completions, entries, mbufs. A real port adds the cost of its driver.
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -157,5 +161,36 @@ void send_path(benchmark::State& state, mode mode)
 }
 BENCHMARK_CAPTURE(send_path, strong, strong)->ArgName("bytes")->Arg(64)->Arg(1514);
 BENCHMARK_CAPTURE(send_path, weak, weak)->ArgName("bytes")->Arg(64)->Arg(1514);
+
+double cpu_seconds()
+{
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+/// What the engine's thread takes of a core while nothing comes: nanoseconds in each microsecond.
+void idle_port(benchmark::State& state, idle_policy idle)
+{
+    constexpr unsigned us_a_step = 50'000;
+    port port = port::open("loopback", {.idle = idle});
+    device cpu = device::open("cpu");
+    rdma_device at(port, {.address = "10.0.0.1"});
+    std::vector<eth_rxq> in;
+    std::vector<eth_txq> out;
+    std::vector<rdma_queue> pairs;
+    for (int each = 0; each < state.range(0); ++each) {
+        in.emplace_back(port, cpu);
+        out.emplace_back(port, cpu);
+        pairs.emplace_back(at, cpu);
+    }
+    for (auto _ : state) {
+        const double before = cpu_seconds();
+        std::this_thread::sleep_for(std::chrono::microseconds(us_a_step));
+        state.SetIterationTime(cpu_seconds() - before);
+    }
+    bench::report_packets_of_turns(state, us_a_step);
+}
+BENCHMARK_CAPTURE(idle_port, sleep, idle_policy::sleep)->ArgName("queues")->Arg(1)->Arg(64)->UseManualTime();
 
 } // namespace

@@ -12,7 +12,7 @@ namespace weftio {
 
 /// What an engine's thread does while it is idle.
 enum class idle_policy {
-    sleep, ///< spin briefly, then yield briefly, then sleep 20 us at a time: the default
+    sleep, ///< spin briefly, then yield briefly, then sleep 20 us at a time, 100 us after 10 ms: the default
     yield, ///< spin briefly, then yield
     busy,  ///< always spin: lowest latency
     /// As `sleep`. But after the engine was kept from its core, because there are more threads than cores, it sleeps at

@@ -131,6 +131,21 @@ TEST_P(Engine, MakesChangesItselfAndWaitsForNobody)
     EXPECT_NE(maker, std::this_thread::get_id());
 }
 
+/// 20 us at first, which the other tests would not notice.
+TEST(EngineThatIsIdle, SleepsAHundredMicrosecondsAtATime)
+{
+    using std::chrono::steady_clock;
+    const port port = port::open("loopback");
+    nic::soft::engine& engine = software_nic(port).engine(0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100)); // ten times what it takes
+    const std::uint32_t before = engine.turns_run();
+    const auto begin = steady_clock::now();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    const std::uint32_t turns = engine.turns_run() - before;
+    EXPECT_TRUE(eventually([&] { return engine.turns_run() != before; }));
+    EXPECT_LE(turns, (steady_clock::now() - begin) / std::chrono::microseconds(100) + 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Idle, Engine,
                          testing::Values(idle_policy::sleep, idle_policy::yield, idle_policy::busy,
                                          idle_policy::adaptive));

@@ -160,10 +160,24 @@ void engine::make_realtime(int priority)
                             sched_get_priority_min(SCHED_FIFO), sched_get_priority_max(SCHED_FIFO)));
 }
 
+/// Who holds `turns_` makes a change or runs a turn, which take less time than a sleep and a wake-up.
+std::unique_lock<std::mutex> engine::lock_turns()
+{
+    constexpr unsigned polls_before_sleep = 512;
+    std::unique_lock lock(turns_, std::try_to_lock);
+    for (unsigned polls = 0; !lock && polls != polls_before_sleep; ++polls) {
+        rte_pause();
+        lock.try_lock();
+    }
+    if (!lock)
+        lock.lock();
+    return lock;
+}
+
 unsigned engine::turn()
 {
     be_known_to_dpdk();
-    const std::scoped_lock lock(turns_);
+    const std::unique_lock lock = lock_turns();
     return locked_turn();
 }
 
@@ -192,7 +206,7 @@ unsigned engine::last_turn()
 unsigned engine::send_turn_behind(const std::function<void()>& before)
 {
     be_known_to_dpdk();
-    std::scoped_lock lock(turns_);
+    const std::unique_lock lock = lock_turns();
     make_wanted_change();
     if (turns_stopped())
         return 0;
@@ -276,11 +290,11 @@ void engine::make_wanted_change() noexcept
     wanted_change* change = wanted_.load(std::memory_order_acquire);
     if (!change)
         return;
-    for (unit* each : units_)
-        each->before_change();
     const std::uint64_t begin = rte_rdtsc();
     if (moved_ != 0 && begin < next_change_ && at_once_.load(std::memory_order_relaxed) == 0)
         return;
+    for (unit* each : units_)
+        each->before_change();
     try {
         change->make();
     } catch (...) {
@@ -300,13 +314,27 @@ void engine::idle(unsigned empty_turns)
     } else if (idle_ == idle_policy::yield || (empty_turns < turns_awake && !crowded)) {
         std::this_thread::yield();
     } else {
-        constexpr std::chrono::microseconds nap(20);
+        const std::chrono::nanoseconds nap = next_nap(empty_turns);
         sleeps_.store(1, std::memory_order_release);
         if (std::ranges::none_of(units_, [&](unit* each) { return each->rest(nap); }))
             std::this_thread::sleep_for(nap);
         sleeps_.exchange(0, std::memory_order_acq_rel); // pairs with sleeps()
         crowd_.slept();
     }
+}
+
+/// A hundredth of the time that the engine has slept since it had work, 20 to 100 us: what comes then is hardly later,
+/// and an idle engine leaves its core to others.
+std::chrono::nanoseconds engine::next_nap(unsigned empty_turns)
+{
+    using std::chrono::nanoseconds;
+    constexpr nanoseconds shortest = std::chrono::microseconds(20), longest = std::chrono::microseconds(100);
+    if (empty_turns <= empty_turns_) // it had work
+        slept_ = nanoseconds(0);
+    empty_turns_ = empty_turns;
+    const nanoseconds nap = std::clamp(slept_ / 100, shortest, longest);
+    slept_ += nap;
+    return nap;
 }
 
 bool engine::deadline_is_near() const

@@ -69,6 +69,8 @@ class engine {
         }
     }
     bool has_thread() const noexcept { return has_thread_; }
+    /// How many turns it has run, modulo 2^32. Any thread.
+    std::uint32_t turns_run() const noexcept { return turns_run_.load(std::memory_order_relaxed); }
     /// Stops turns for good; afterwards only last_turn() runs a turn. Blocks until the current turn has ended, at most
     /// 1 s. Returns whether turns have stopped; always false when called from a turn of this engine.
     bool stop_turns() noexcept;
@@ -98,10 +100,12 @@ class engine {
     unsigned send_turn_behind(const std::function<void()>& before);
     void carry_out(const std::function<void()>& make, pace pace);
     void make_wanted_change() noexcept;
+    std::unique_lock<std::mutex> lock_turns();
     unsigned locked_turn();
     unsigned one_turn(sides which);
     void run();
     void idle(unsigned empty_turns);
+    std::chrono::nanoseconds next_nap(unsigned empty_turns);
     bool deadline_is_near() const;
     void pin(int core) const;
     void make_realtime(int priority);
@@ -111,7 +115,9 @@ class engine {
     unsigned moved_ = 0; ///< by all units in the last turn; guarded by turns_
     const std::string name_;
     idle_policy idle_;
-    crowd crowd_; ///< of idle_policy::adaptive
+    crowd crowd_;                       ///< of idle_policy::adaptive
+    std::chrono::nanoseconds slept_{0}; ///< since the engine had work
+    unsigned empty_turns_ = 0;          ///< before the last nap
     const bool has_thread_;
     std::mutex changers_; ///< one change at a time
     // Two cache lines: threads that wait for a change poll the first; every turn writes the second.
