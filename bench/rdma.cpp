@@ -187,6 +187,8 @@ std::vector<measurement> at_one_port(const options& wanted)
          [=](const rdma_setup& setup) { return bench::written_bytes(setup, 65536, seconds); }},
         {"write 64 KiB, loopback inline, through a window", large_one, "Gb/s", 8e-9,
          [=](const rdma_setup& setup) { return bench::written_bytes(setup, 65536, seconds, bench::named_by::window); }},
+        {"exchanges of 240 queue pairs, loopback inline", "", "k/s", 1e-3,
+         [=](const rdma_setup& setup) { return bench::exchanges(setup, 240, seconds); }},
         {registered, "", "M/s", 1e-6,
          [=](const rdma_setup& setup) { return bench::registered_and_destroyed(setup, false, seconds); }},
         {"bind and invalidate 1 MiB, loopback inline", registered, "M/s", 1e-6,

@@ -115,7 +115,7 @@ std::string cell::why_never() const
     if (how == flush::cpu_load && where == place::gpu)
         return "the CPU can load from memory of a GPU only where GDRCopy maps it, which this program does not use";
     if (how == flush::cpu_load && seen_by == reader::cpu)
-        return "the CPU loads the data anyway";
+        return "a CPU load before the CPU reads the data is no row of its own: it loads them anyway";
     return {};
 }
 

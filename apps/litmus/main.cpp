@@ -9,6 +9,7 @@
 #include <atomic>
 #include <csignal>
 #include <exception>
+#include <new>
 #include <optional>
 
 #include "output.hpp"
@@ -29,11 +30,12 @@ int print(const std::string& text)
 struct parts {
     explicit parts(const command& wanted)
     {
-        nic(wanted.port, 16); // without it there is no row, and no table
+        on.nic = nic(wanted.port, 16).words(); // without it there is no row, and no table
         on.port = wanted.port;
         if (!wanted.second.empty()) {
             on.second = {.device = wanted.second, .port = wanted.port.port};
-            if (nic(on.second, 16).name() == nic(on.port, 16).name())
+            on.second_nic = nic(on.second, 16).words();
+            if (on.second_nic.name == on.nic.name)
                 throw failure(
                     fmt::format("--second {}: that is the first device, too; give another one, or -d", wanted.second));
         }
@@ -61,6 +63,8 @@ try {
     return {.of = each, .refused = never ? std::move(why) : refused.what(), .never = never};
 } catch (const failure& refused) {
     return {.of = each, .refused = refused.what()};
+} catch (const std::bad_alloc&) {
+    return {.of = each, .refused = "there is no memory for it; give a smaller --bytes or --pairs"};
 }
 
 int status_of(const std::vector<outcome>& all)

@@ -53,6 +53,17 @@ nlohmann::ordered_json json_of(const gpu& of)
             {"flushes", flushes_of(of)}};
 }
 
+std::string line_of(const char* what, const nic_words& of)
+{
+    return fmt::format("{}: {}{}, port {}, GID index {}\n", what, of.name,
+                       of.firmware.empty() ? "" : " (firmware " + of.firmware + ")", of.port, of.gid_index);
+}
+
+nlohmann::ordered_json json_of(const nic_words& of)
+{
+    return {{"name", of.name}, {"firmware", of.firmware}, {"port", of.port}, {"gid_index", of.gid_index}};
+}
+
 /// Each reason once, with the number of its rows.
 std::string reasons(const std::vector<outcome>& all)
 {
@@ -75,8 +86,10 @@ std::string reasons(const std::vector<outcome>& all)
 
 std::string table_head(const command& wanted, const machine& on)
 {
-    std::string text =
-        fmt::format("{} bytes of data a pair, {} pairs in flight\n", wanted.trial.bytes, wanted.trial.pairs);
+    std::string text = line_of("Device", on.nic);
+    if (!on.second_nic.name.empty())
+        text += line_of("Second device", on.second_nic);
+    text += fmt::format("{} bytes of data a pair, {} pairs in flight\n", wanted.trial.bytes, wanted.trial.pairs);
     for (const gpu* const each : {on.owner, on.peer})
         if (each)
             text += fmt::format("{}: {}; GPU_DIRECT_RDMA_WRITES_ORDERING {} ({}), FLUSH_WRITES_OPTIONS {} ({})\n",
@@ -130,7 +143,10 @@ std::string to_json(const command& wanted, const machine& on, const std::vector<
             row["registered_by"] = each.by_dma_buf ? "ibv_reg_dmabuf_mr" : "ibv_reg_mr";
         rows.push_back(row);
     }
-    nlohmann::ordered_json made{{"bytes", wanted.trial.bytes}, {"pairs", wanted.trial.pairs}, {"confidence", 0.98}};
+    nlohmann::ordered_json made{{"device", json_of(on.nic)}};
+    if (!on.second_nic.name.empty())
+        made["second_device"] = json_of(on.second_nic);
+    made.update({{"bytes", wanted.trial.bytes}, {"pairs", wanted.trial.pairs}, {"confidence", 0.98}});
     if (on.owner)
         made["gpu"] = json_of(*on.owner);
     if (on.peer)

@@ -20,10 +20,11 @@ struct trial_options {
 /// Who takes part. It outlives the trials.
 struct machine {
     port_options port{};
-    port_options second{};      ///< of the NIC that writes flags; no device: there is none
-    const gpu* owner = nullptr; ///< of memory, and of kernels and copies; nullptr: there is none
-    const gpu* peer = nullptr;  ///< that reads the memory of the other one; the same
-    bool atomics_in_gpu = true; ///< false: the NIC has refused one, in memory of a GPU
+    nic_words nic{}, second_nic{}; ///< as they were found; no name: there is none
+    port_options second{};         ///< of the NIC that writes flags; no device: there is none
+    const gpu* owner = nullptr;    ///< of memory, and of kernels and copies; nullptr: there is none
+    const gpu* peer = nullptr;     ///< that reads the memory of the other one; the same
+    bool atomics_in_gpu = true;    ///< false: the NIC has refused one, in memory of a GPU
 };
 
 struct outcome {

@@ -78,7 +78,9 @@ ibv_context* open_device(const std::string& wanted, std::string& name)
     if (found)
         return found;
     if (names.empty())
-        throw failure("this machine has no RDMA device; `weftio-run --wire w -- weftio-litmus` gives it one");
+        throw failure(
+            "this machine has no RDMA device; weftio-run gives it one: `weftio-run --wire w -- weftio-litmus`, "
+            "both with their paths where PATH has none");
     throw failure(fmt::format("there is no RDMA device {}; there are {}", wanted, names));
 }
 
@@ -205,9 +207,11 @@ nic::nic(const port_options& options, std::uint32_t depth) : port_(options.port)
             throw failure(fmt::format("port {} of {} is not active; `ibv_devinfo` shows its state", port_, name_));
         choose_gid(options.gid_index);
         ibv_device_attr can{};
-        if (api.ibv_query_device(context_, &can) == 0)
+        if (api.ibv_query_device(context_, &can) == 0) {
             reads_ =
                 static_cast<std::uint8_t>(std::clamp(std::min(can.max_qp_rd_atom, can.max_qp_init_rd_atom), 1, 16));
+            firmware_.assign(can.fw_ver, strnlen(can.fw_ver, sizeof can.fw_ver));
+        }
         domain_ = api.ibv_alloc_pd(context_);
         if (!domain_)
             throw failure(fmt::format("{} gives no protection domain: {}", name_, why()));

@@ -111,6 +111,13 @@ class end {
     ibv_qp* pair_ = nullptr;
 };
 
+/// What tells one NIC from another in a table.
+struct nic_words {
+    std::string name, firmware; ///< no firmware: the driver names none
+    unsigned port = 0;
+    int gid_index = 0;
+};
+
 /// The NIC, and two reliable connections of it with itself: `writer` writes to `target`; `flusher` reads for who
 /// flushes.
 class nic {
@@ -122,6 +129,7 @@ class nic {
     nic& operator=(const nic&) = delete;
 
     const std::string& name() const { return name_; }
+    nic_words words() const { return {name_, firmware_, port_, gid_index_}; }
     ibv_pd* domain() const { return domain_; }
     end& writer() { return *ends_[0]; }
     end& target() { return *ends_[1]; }
@@ -134,7 +142,7 @@ class nic {
     void choose_gid(int wanted);
 
     const std::uint8_t port_;
-    std::string name_;
+    std::string name_, firmware_;
     ibv_context* context_ = nullptr;
     ibv_pd* domain_ = nullptr;
     ibv_port_attr attributes_{};

@@ -81,8 +81,8 @@ std::string find_library(const fs::path& own_folder)
         std::string library = (folder / preloaded).string();
         if (library.find_first_of(": ") != library.npos)
             throw refusal(own_failure,
-                          fmt::format("{}: a path with a space or a colon cannot be preloaded; move Weftio "
-                                      "to a folder without",
+                          fmt::format("{}: a path with a space or a colon cannot be preloaded; move Weftio to another "
+                                      "folder, or install it into one: make install PREFIX=...",
                                       library));
         check_engine(folder);
         return library;

@@ -1,4 +1,5 @@
 #include "rdma/measure.hpp"
+#include "nic/backend.hpp"
 
 #include <fmt/format.h>
 
@@ -219,6 +220,34 @@ double bytes_of_a_queue_pair(const rdma_setup& setup, std::uint32_t count)
     const std::uint64_t before = resident_bytes();
     const std::vector<rdma_pair> pairs = pairs_of(setup, count / 2);
     return static_cast<double>(resident_bytes() - before) / count - rings;
+}
+
+double exchanges(const rdma_setup& setup, unsigned count, double seconds)
+{
+    constexpr std::uint32_t entries = 64;
+    std::vector<rdma_pair> pairs;
+    for (unsigned each = 0; each != count; ++each)
+        pairs.push_back(setup.pair(entries));
+    const weftio_dev_buf from = setup.memory(0).buffer;
+    const weftio_dev_remote to = setup.memory(1).remote;
+    nic::backend& engine = detail::internals::backend(setup.at_end(0));
+    std::uint64_t made = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    do {
+        for (unsigned each = 0; each != count; ++each) {
+            weftio_dev_rdma* const rdma = pairs[each].ends[0].handle();
+            require(weftio_dev_rdma_write(rdma, to, std::size_t{each} * 128, from, 0, 64, 0), "a piece");
+            require(weftio_dev_rdma_write(rdma, to, std::size_t{each} * 128 + 64, from, 64, 8, 0), "its number");
+            // No push: in inline mode it would run the engine.
+            weftio_dev_send_queue_commit_strong(&rdma->queue);
+            weftio_dev_send_doorbell(&rdma->queue.ring);
+        }
+        for (const rdma_pair& pair : pairs)
+            while (weftio_dev_send_room(&pair.ends[0].handle()->queue.ring, entries) != entries)
+                engine.turn();
+        ++made;
+    } while (seconds_since(begin) < seconds);
+    return static_cast<double>(made) / seconds_since(begin);
 }
 
 } // namespace weftio::bench

@@ -49,4 +49,8 @@ double registered_and_destroyed(const rdma_setup& setup, bool beside_writes, dou
 /// queue pairs.
 double bytes_of_a_queue_pair(const rdma_setup& setup, std::uint32_t count);
 
+/// Exchanges per second: in each, `count` queue pairs write 64 bytes each and a number behind them, and all are waited
+/// for before the next begins, as collective operations do. One port, whose engine the calling thread runs.
+double exchanges(const rdma_setup& setup, unsigned count, double seconds);
+
 } // namespace weftio::bench

@@ -96,5 +96,5 @@ said=$(runs_pages "$spaced" --skip "weftio-run: refuses a path with a blank" REA
 check "README.md in a clone with a blank in its path" 0 $?
 echo "$said"
 check "weftio-run says what it cannot do there" "weftio-run: $spaced/weftio/build/lib/verbs/libweftio-verbs-preload.so: \
-a path with a space or a colon cannot be preloaded; move Weftio to a folder without" "$("$spaced/weftio/build/apps/weftio-run" true 2>&1)"
+a path with a space or a colon cannot be preloaded; move Weftio to another folder, or install it into one: make install PREFIX=..." "$("$spaced/weftio/build/apps/weftio-run" true 2>&1)"
 finish

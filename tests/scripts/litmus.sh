@@ -50,6 +50,9 @@ LD_LIBRARY_PATH=$late "$litmus" --strict >/dev/full 2>"$work/words"
 check "a full disk" "1" $?
 LD_LIBRARY_PATH=$late "$litmus" --strict >&- 2>"$work/words"
 check "a closed standard output" "1 weftio-litmus: standard output is closed; redirect it to a file or to /dev/null" "$? $(cat "$work/words")"
+(ulimit -v 1000000; LD_LIBRARY_PATH=$late "$litmus" --strict --only "WRITE with,none" --bytes 1048576 >"$work/poor" 2>&1)
+check "no memory: exit status" 2 $?
+check_has "no memory: the row says so" "not run: there is no memory for it; give a smaller --bytes or --pairs" "$(cat "$work/poor")"
 LD_LIBRARY_PATH=$late "$litmus" --trials 1000000000 >"$work/long" 2>&1 &
 program=$!
 eventually grep -q "Trials/s" "$work/long"

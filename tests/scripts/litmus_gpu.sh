@@ -63,9 +63,9 @@ check "late bytes in the host, read by a GPU" "14 READ, other pair | 6000 | are_
 STAND_IN_NIC=orderly stands_in $all --trials 500 --json >"$work/orderly"
 check "a NIC that keeps the order: exit status" 0 $?
 check "a NIC that keeps the order" "" "$(rows "$work/orderly" flush | grep -v "| 500 | are_none")"
-check "rows that are not there" "2 the CPU can load from memory of a GPU only where GDRCopy maps it, which this program does not use
-1 the CPU can store into memory of a GPU only where GDRCopy maps it, which this program does not use
-1 the CPU loads the data anyway" "$(why "$work/orderly")"
+check "rows that are not there" "1 a CPU load before the CPU reads the data is no row of its own: it loads them anyway
+2 the CPU can load from memory of a GPU only where GDRCopy maps it, which this program does not use
+1 the CPU can store into memory of a GPU only where GDRCopy maps it, which this program does not use" "$(why "$work/orderly")"
 
 STAND_IN_NIC=orderly STAND_IN_COPIES=late stands_in $all --only "copy engine" --trials 6000 --json >"$work/copies"
 check "late copies: exit status" 3 $?

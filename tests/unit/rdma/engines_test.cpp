@@ -1,7 +1,6 @@
 // Queue pairs of ports with several engines: where they are, and packets that arrive at another engine than theirs.
 #include <algorithm>
 #include <functional>
-#include <future>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -46,30 +45,6 @@ class RdmaEngines : public testing::Test {
 };
 
 } // namespace
-
-TEST_F(RdmaEngines, AreNotWaitedForByAKernelWhoseQueuePairIsAtAnother)
-{
-    two_ends ends(ends_at(true, false, 2));
-    ends.connect();
-    ASSERT_NE(ends.engine(0), ends.engine(1));
-    std::promise<void> is_held, may_end;
-    auto other = std::async(std::launch::async, [&] {
-        software_nic(ends.at(1)).engine(ends.engine(1)).between_turns([&] {
-            is_held.set_value();
-            may_end.get_future().wait();
-        });
-    });
-    is_held.get_future().wait();
-    write(ends, 1, 8);
-    const nic::inline_turn hook = ends.queue(0).nic().turn();
-    auto kernel = std::async(std::launch::async, [&] { hook.turn(hook.context); });
-    EXPECT_EQ(kernel.wait_for(patience), std::future_status::ready) << "another thread runs that engine";
-    may_end.set_value();
-    other.wait();
-    kernel.wait();
-    while (!done(ends))
-        hook.turn(hook.context); // the kernel runs all engines that nobody runs
-}
 
 TEST_F(RdmaEngines, HaveAsManyQueuePairsEach)
 {

@@ -71,12 +71,6 @@ unsigned engines::turn()
     return moved;
 }
 
-void engines::turn_for(unsigned home)
-{
-    for (unsigned each = 0; each != count(); ++each)
-        each == home ? engines_[each].turn() : engines_[each].turn_if_free();
-}
-
 /// Stops the engines `first` .. count() - 1 between two turns, one after the other, and then runs `change`. The first
 /// engine waits for its fair share of time; the others stop at once, because the first stands still meanwhile.
 void engines::carry_out_from(unsigned first, const std::function<void()>& change)

@@ -78,9 +78,6 @@ class engines final : core::moving {
     bool stand_still() noexcept override;
     /// Inline mode: runs one turn of each engine. Returns how much they moved.
     unsigned turn();
-    /// Inline mode, for a queue at engine `home`, whose work may need the others: one turn of each, but of others only
-    /// where no other thread runs one, because that one does the work.
-    void turn_for(unsigned home);
 
     /// Runs `change` while no engine of the port is in a turn. Throws what `change` throws. Blocks as
     /// engine::between_turns does, for each engine.

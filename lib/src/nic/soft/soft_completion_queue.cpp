@@ -68,7 +68,8 @@ inline_turn soft_completion_queue::turn() noexcept
 {
     if (!is_inline())
         return {};
-    return {.turn = [](void* context) { static_cast<soft_completion_queue*>(context)->run_turn(); }, .context = this};
+    return {.turn = [](void* context) { static_cast<soft_completion_queue*>(context)->port_->turn(); },
+            .context = this};
 }
 
 } // namespace weftio::nic::soft

@@ -27,8 +27,6 @@ class soft_completion_queue final : public completion_queue, at_port {
     completion_ring* at(const soft_port& port) const noexcept { return port_.get() == &port ? ring_ : nullptr; }
 
  private:
-    void run_turn() const { port_->engines().turn_for(home_.load(std::memory_order_relaxed)); }
-
     completion_memory memory_; ///< keeps the memory alive
     completion_ring* ring_ = nullptr;
 };

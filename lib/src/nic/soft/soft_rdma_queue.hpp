@@ -20,7 +20,7 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, an
 
     inline_turn turn() noexcept override { return turn_of(this); }
     /// Runs both sides: what a kernel waits for arrives through the receiver.
-    void run_turn() const { port_->engines().turn_for(home_.load(std::memory_order_relaxed)); }
+    void run_turn() const { port_->turn(); }
     void restart(const send_ring& ring) override { restart({.send = ring, .receive = receive_}); }
     bool next(send_outcome& outcome) override;
     void modify(rdma_state to, const rdma_connection& how) override;

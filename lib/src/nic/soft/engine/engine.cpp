@@ -178,19 +178,6 @@ unsigned engine::turn()
 {
     be_known_to_dpdk();
     const std::unique_lock lock = lock_turns();
-    return locked_turn();
-}
-
-unsigned engine::turn_if_free()
-{
-    be_known_to_dpdk();
-    const std::unique_lock lock(turns_, std::try_to_lock);
-    return lock ? locked_turn() : 0;
-}
-
-/// @pre the caller holds `turns_`
-unsigned engine::locked_turn()
-{
     make_wanted_change();
     return turns_stopped() ? 0 : one_turn(sides::both);
 }

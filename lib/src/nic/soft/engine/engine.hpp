@@ -32,8 +32,6 @@ class engine {
 
     /// Inline mode: runs one turn of all units. Returns how much the turn moved. One thread at a time.
     unsigned turn();
-    /// The same, unless another thread runs a turn: then it returns 0 at once.
-    unsigned turn_if_free();
     /// Inline mode: calls `before`, which wakes the pushed queue, then runs one turn of the units that send. A push
     /// calls it.
     template <class Before>
@@ -101,7 +99,6 @@ class engine {
     void carry_out(const std::function<void()>& make, pace pace);
     void make_wanted_change() noexcept;
     std::unique_lock<std::mutex> lock_turns();
-    unsigned locked_turn();
     unsigned one_turn(sides which);
     void run();
     void idle(unsigned empty_turns);

@@ -245,7 +245,7 @@ unsigned queue_pair::turn(std::uint32_t most)
 {
     sends_.read_doorbell_record();
     if (deferred_ && commons_.shares.defers(number()))
-        return 0;
+        return turn_of_deferred(most);
     deferred_ = false;
     turns.add(1);
     if (has_overrun())
@@ -262,13 +262,24 @@ unsigned queue_pair::turn(std::uint32_t most)
     moved += sends_.publish();
     const bool hurries = is_in_a_hurry();
     commons_.shares.count(moved != 0, hurries);
-    if (moved != 0 && !hurries && has_much_to_send())
+    if (moved != 0 && !hurries && commons_.shares.are_short() && has_much_to_send())
         defer();
     if (moved != 0 || !waits_for_peer())
         waited_ = 0;
     else
         waited_ = connection_->requester->waits_after_rnr_nak() ? turns_waiting : waited_ + 1;
     return moved;
+}
+
+/// Answers leave: the peer waits for them, and repeats what is not answered in time.
+unsigned queue_pair::turn_of_deferred(std::uint32_t most)
+{
+    if (staged_.used()) [[unlikely]]
+        take_up_copies();
+    if (!connection_ || connection_->responder.idle())
+        return 0;
+    path_sink sink(commons_.sender, connection_->path, connection_->front, peer_at_own_port_);
+    return connection_->responder.send(sink, {std::min(most, packets_of_a_turn), commons_.shares.bytes_for(number())});
 }
 
 /// What was to be done behind copies is done, as far as they are made.
@@ -307,21 +318,19 @@ bool queue_pair::is_in_a_hurry() const noexcept
            (requested_ != 0 || !connection_->requester->idle()) && connection_->requester->is_short_of_work();
 }
 
-/// Whether it copies within the port, or the turn has left something to send or much in flight.
+/// Whether the turn has left more than a few entries or the rest of a long message to send, or much in flight.
 bool queue_pair::has_much_to_send() const noexcept
 {
-    if (!connection_)
-        return false;
-    const bool requests = connection_->requester && !connection_->requester->is_short_of_work();
-    return partner_ != nullptr || requests || !connection_->responder.idle();
+    constexpr std::uint32_t few = 4;
+    return connection_ && connection_->requester &&
+           (sends_.committed() - sends_.next() > few || !connection_->requester->is_short_of_work());
 }
 
-/// Has turns only when turn_shares chooses this queue pair, if another one is in a hurry.
+/// Sends no requests, only answers, until turn_shares chooses this queue pair or nobody is in a hurry.
 void queue_pair::defer() noexcept
 {
-    deferred_ = commons_.shares.are_short();
-    if (deferred_)
-        commons_.shares.defer(number());
+    deferred_ = true;
+    commons_.shares.defer(number());
 }
 
 void queue_pair::recall() noexcept

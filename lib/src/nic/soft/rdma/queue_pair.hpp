@@ -91,6 +91,7 @@ class queue_pair final : public any_pair {
     bool waits_for_peer() const noexcept;
     bool is_in_a_hurry() const noexcept;
     bool has_much_to_send() const noexcept;
+    unsigned turn_of_deferred(std::uint32_t most);
     unsigned exchange(roce::packet_sink& sink, roce::allowance most);
     unsigned request(roce::packet_sink& sink, roce::allowance most);
     void take_request(const net::roce_packet& packet);
