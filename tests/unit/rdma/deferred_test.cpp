@@ -174,7 +174,7 @@ TEST(RdmaExchange, OfManyQueuePairsTakesFewTurns)
     unsigned turns = 0;
     for (unsigned exchange = 1; exchange <= 8; ++exchange) {
         for (const auto& each : pairs) {
-            for (const std::uint32_t bytes : {64, 8})
+            for (const std::uint32_t bytes : {64u, 8u})
                 each->near.post(WEFTIO_OPCODE_RDMA_WRITE,
                                 {ends.memory(1).remote_at(0), ends.memory(0).local(0, bytes)});
             each->near.push();
