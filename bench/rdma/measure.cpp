@@ -1,5 +1,4 @@
 #include "rdma/measure.hpp"
-#include "nic/backend.hpp"
 
 #include <fmt/format.h>
 
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "machine.hpp"
+#include "nic/backend.hpp"
 #include "rdma/launch.hpp"
 #include "rdma/rdma.kernel.h"
 #include "rdma/stream.hpp"

@@ -131,7 +131,6 @@ TEST_P(Engine, MakesChangesItselfAndWaitsForNobody)
     EXPECT_NE(maker, std::this_thread::get_id());
 }
 
-/// 20 us at first, which the other tests would not notice.
 TEST(EngineThatIsIdle, SleepsAHundredMicrosecondsAtATime)
 {
     using std::chrono::steady_clock;

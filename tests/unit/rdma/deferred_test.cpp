@@ -120,6 +120,26 @@ TEST_P(RdmaDeferred, HaveATurnOneAfterTheOtherAndAsManyBytesAsAPacketATurn)
     EXPECT_LE(most - least, most / 4) << "all have the same share";
 }
 
+/// Its peer writes 8 bytes at a time, which it has to acknowledge.
+TEST_P(RdmaDeferred, AnswerInEveryTurn)
+{
+    for (const auto& each : movers)
+        move(*each);
+    trips(20);
+    fake_pair& peer = movers[3]->end;
+    for (unsigned write = 0; write < 20; ++write) {
+        const std::uint32_t position =
+            peer.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(0).remote_at(60'000), ends.memory(1).local(60'000, 8)});
+        peer.push();
+        unsigned waited = 0;
+        for (; peer.sent().position != (position & 0xffff); ++waited) {
+            ASSERT_LT(waited, 100u);
+            trips(1);
+        }
+        EXPECT_LE(waited, 4u) << "trips of another queue pair";
+    }
+}
+
 TEST_P(RdmaDeferred, HaveEveryTurnAgainWhenNobodyIsInAHurry)
 {
     for (const auto& each : movers)

@@ -234,10 +234,12 @@ void engine::run()
         each->attend();
     for (unsigned empty = 0; !ending_.load(std::memory_order_relaxed);) {
         make_wanted_change();
-        if (one_turn(sides::both) > 0)
-            empty = 0;
-        else
+        if (one_turn(sides::both) == 0) {
             idle(++empty);
+            continue;
+        }
+        empty = 0;
+        slept_ = {};
     }
     for (unit* each : units_)
         each->leave();
@@ -301,7 +303,7 @@ void engine::idle(unsigned empty_turns)
     } else if (idle_ == idle_policy::yield || (empty_turns < turns_awake && !crowded)) {
         std::this_thread::yield();
     } else {
-        const std::chrono::nanoseconds nap = next_nap(empty_turns);
+        const std::chrono::nanoseconds nap = next_nap();
         sleeps_.store(1, std::memory_order_release);
         if (std::ranges::none_of(units_, [&](unit* each) { return each->rest(nap); }))
             std::this_thread::sleep_for(nap);
@@ -312,14 +314,11 @@ void engine::idle(unsigned empty_turns)
 
 /// A hundredth of the time that the engine has slept since it had work, 20 to 100 us: what comes then is hardly later,
 /// and an idle engine leaves its core to others.
-std::chrono::nanoseconds engine::next_nap(unsigned empty_turns)
+std::chrono::nanoseconds engine::next_nap()
 {
-    using std::chrono::nanoseconds;
-    constexpr nanoseconds shortest = std::chrono::microseconds(20), longest = std::chrono::microseconds(100);
-    if (empty_turns <= empty_turns_) // it had work
-        slept_ = nanoseconds(0);
-    empty_turns_ = empty_turns;
-    const nanoseconds nap = std::clamp(slept_ / 100, shortest, longest);
+    constexpr std::chrono::nanoseconds shortest = std::chrono::microseconds(20),
+                                       longest = std::chrono::microseconds(100);
+    const std::chrono::nanoseconds nap = std::clamp(slept_ / 100, shortest, longest);
     slept_ += nap;
     return nap;
 }

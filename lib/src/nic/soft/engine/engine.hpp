@@ -102,7 +102,7 @@ class engine {
     unsigned one_turn(sides which);
     void run();
     void idle(unsigned empty_turns);
-    std::chrono::nanoseconds next_nap(unsigned empty_turns);
+    std::chrono::nanoseconds next_nap();
     bool deadline_is_near() const;
     void pin(int core) const;
     void make_realtime(int priority);
@@ -114,7 +114,6 @@ class engine {
     idle_policy idle_;
     crowd crowd_;                       ///< of idle_policy::adaptive
     std::chrono::nanoseconds slept_{0}; ///< since the engine had work
-    unsigned empty_turns_ = 0;          ///< before the last nap
     const bool has_thread_;
     std::mutex changers_; ///< one change at a time
     // Two cache lines: threads that wait for a change poll the first; every turn writes the second.
