@@ -15,7 +15,7 @@ namespace weftio::test {
 namespace {
 
 constexpr std::size_t part_bytes = 32768;
-constexpr std::uint32_t writes = 24;
+constexpr std::uint32_t writes = 60;
 
 /// Queue pair 0 writes to memory of queue pair 1, and a third one, at another engine than that, lends it.
 class RdmaWindowEngines : public testing::TestWithParam<std::tuple<bool, engine_mode>> {
