@@ -3,6 +3,7 @@
 //   initiated_bench                                 CPU workers as kernels
 //   initiated_bench -g cuda:0 --json FILE           kernels on a GPU
 //   initiated_bench --only rate --engines 1,8       one part, with one engine and with eight
+//   initiated_bench -g cuda:0 --peer cuda:1 --only all-to-all,transposition     half of the ends on each of two GPUs
 //
 // Each engine is a port of its own with a thread; both ends of a queue pair are at one port. All columns of a row
 // alternate.
@@ -27,16 +28,23 @@ using namespace weftio::bench;
 
 struct part {
     std::string_view name;
+    bool stream; ///< or an exchange
     void (*measure)(const initiated_settings&, fabric&, report&);
 };
-constexpr std::array parts{part{"rate", rate_by_queues}, part{"bandwidth", bandwidth_by_size},
-                           part{"all-to-all", all_to_all_in_all}, part{"all-to-all-64", all_to_all_a_pair},
-                           part{"transposition", transpositions}};
+constexpr std::array parts{part{"rate", true, rate_by_queues}, part{"bandwidth", true, bandwidth_by_size},
+                           part{"all-to-all", false, all_to_all_in_all},
+                           part{"all-to-all-64", false, all_to_all_a_pair},
+                           part{"transposition", false, transpositions}};
 
-void measure_with(const weftio::device& device, const initiated_settings& settings, std::uint32_t engines,
+bool measures(const initiated_settings& settings, std::string_view part)
+{
+    return settings.only.empty() || std::ranges::find(settings.only, part) != settings.only.end();
+}
+
+void measure_with(std::span<const weftio::device> devices, const initiated_settings& settings, std::uint32_t engines,
                   report& report)
 {
-    fabric fabric(device, settings.over == "wire" ? path::wire : path::loopback, engines,
+    fabric fabric(devices, settings.over == "wire" ? path::wire : path::loopback, engines,
                   std::max(bytes_of_streams(settings), bytes_of_exchanges(settings)),
                   settings.payload == "device" ? weftio::memory_kind::device : weftio::memory_kind::cpu_device,
                   settings.mtu);
@@ -49,23 +57,42 @@ void measure_with(const weftio::device& device, const initiated_settings& settin
         fmt::print("\n{}, on cores {}; proxies on cores {}\n", fabric.engines(), fmt::join(cores.engines, ","),
                    fmt::join(cores.proxies, ","));
     for (const part& each : parts)
-        if (settings.only.empty() || settings.only == each.name) {
+        if (measures(settings, each.name)) {
             each.measure(settings, fabric, report);
             report.save();
         }
 }
 
+/// @throws weftio::error errc::invalid_argument parts that are to be measured cannot be with these options
+void check(const initiated_settings& settings)
+{
+    const auto any = [&](auto&& wanted) {
+        return std::ranges::any_of(parts,
+                                   [&](const part& each) { return measures(settings, each.name) && wanted(each); });
+    };
+    if (settings.payload == "device" && any([](const part& each) { return !each.stream; }))
+        throw weftio::error(weftio::errc::invalid_argument,
+                            "--payload device: only streams have it; add --only rate,bandwidth");
+    if (!settings.peer.empty() && settings.payload != "device" && any([](const part& each) { return each.stream; }))
+        throw weftio::error(weftio::errc::invalid_argument,
+                            "--peer: a stream goes from memory of one device to memory of the other; add --payload "
+                            "device, or --only all-to-all,all-to-all-64,transposition");
+}
+
 int measure(const initiated_settings& settings, const std::string& path)
 {
-    const auto device = weftio::device::open(settings.device);
+    check(settings);
+    std::vector devices{weftio::device::open(settings.device)};
+    if (!settings.peer.empty())
+        devices.push_back(weftio::device::open(settings.peer));
     report report(path);
-    fmt::print("{}\nkernels on {} ({}); batches of {}, {} rounds of {} s\n", machine_words(), settings.device,
-               device.name(), settings.batch, settings.rounds, settings.seconds);
-    if (settings.payload == "device" && settings.only != "rate" && settings.only != "bandwidth")
-        throw weftio::error(weftio::errc::invalid_argument,
-                            "--payload device: only streams have it; add --only rate or --only bandwidth");
+    std::string names;
+    for (const weftio::device& each : devices)
+        names += (names.empty() ? "" : " and ") + each.name();
+    fmt::print("{}\nkernels on {}; batches of {}, {} rounds of {} s\n", machine_words(), names, settings.batch,
+               settings.rounds, settings.seconds);
     for (const std::uint32_t engines : settings.engines)
-        measure_with(device, settings, engines, report);
+        measure_with(devices, settings, engines, report);
     return 0;
 }
 
@@ -78,6 +105,7 @@ void add_options(CLI::App& app, initiated_settings& settings, common_options& wa
         add(name, values, what)->delimiter(',')->check(CLI::Range(1u, most));
     };
     add("-g,--device", settings.device, "cpu, opencl, cuda:N");
+    add("--peer", settings.peer, "a second device: half of the ends of an exchange are there, and what streams write");
     add("--seconds", settings.seconds, "length of the measurement of each figure in each round")
         ->check(CLI::Range(0.001, 60.0));
     add("--over", settings.over,
@@ -100,7 +128,7 @@ void add_options(CLI::App& app, initiated_settings& settings, common_options& wa
     std::vector<std::string> names;
     for (const part& each : parts)
         names.emplace_back(each.name);
-    add("--only", settings.only, "one part")->check(CLI::IsMember(names));
+    add("--only", settings.only, "these parts")->delimiter(',')->check(CLI::IsMember(names));
     add_rounds(app, wanted);
     add_json(app, wanted);
 }

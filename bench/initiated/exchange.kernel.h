@@ -16,6 +16,7 @@ struct initiated_exchange_plan {
     weftio_u32 iterations; /* beside the first, which is not measured */
     weftio_u32 bytes;      /* of a piece, a multiple of 4; all-to-all only */
     weftio_u32 stride;     /* distance of the two buffers of a piece; all-to-all only */
+    weftio_u32 first;      /* end of block 0: a kernel on a second device has the rest of the ends */
 };
 
 /* What an end has done. A line each. */
@@ -108,7 +109,7 @@ WEFTIO_KERNEL void initiated_all_to_all(const WEFTIO_GLOBAL struct initiated_way
                                         WEFTIO_GLOBAL weftio_u32* scratch)
 {
     const struct initiated_exchange_plan plan = *plans;
-    const weftio_u32 end = weftio_block(), area = initiated_piece_area(plan);
+    const weftio_u32 end = plan.first + weftio_block(), area = initiated_piece_area(plan);
     const weftio_u32 sends = weftio_lane() < plan.ends && weftio_lane() != end;
     const weftio_u32 peer = sends ? weftio_lane() : end, rank = peer - (peer > end);
     const WEFTIO_GLOBAL struct initiated_way* way = ways + initiated_way_number(plan, end, peer);
@@ -256,7 +257,7 @@ WEFTIO_KERNEL void initiated_transpose(const WEFTIO_GLOBAL struct initiated_way*
     weftio_s32 status = WEFTIO_DEV_OK;
 
     work.plan = *plans;
-    work.end = weftio_block();
+    work.end = work.plan.first + weftio_block();
     work.matrix = matrix + work.end * initiated_rows(work.plan) * INITIATED_ORDER;
     work.staged = sent + initiated_way_number(work.plan, work.end, 0) * initiated_tile_area(work.plan);
     work.own = written + work.end * initiated_rows_area(work.plan);

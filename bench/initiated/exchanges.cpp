@@ -31,10 +31,16 @@ class exchange {
     exchange(fabric& fabric, initiated_exchange_plan plan, std::span<const way_bytes> bytes, std::uint32_t of_ring)
         : fabric_(fabric), plan_(plan), kernels_(fabric, poster::kernel, bytes),
           proxied_(fabric, poster::proxy, bytes, of_ring),
-          plan_memory_(fabric.kernels().allocate(sizeof plan_, memory_kind::device)),
-          results_(fabric.kernels().allocate(plan.ends * sizeof(initiated_exchange_result), memory_kind::cpu_device)),
-          scratch_(fabric.kernels().allocate(plan.ends * sizeof(weftio_u32), memory_kind::device))
-    {}
+          results_(fabric.kernels().allocate(plan.ends * sizeof(initiated_exchange_result), memory_kind::cpu_device))
+    {
+        for (std::uint32_t number = 0; number < fabric.devices(); ++number) {
+            const device& device = fabric.kernels(number);
+            shares_.push_back({.runs = device,
+                               .number = number,
+                               .plan = device.allocate(sizeof plan_, memory_kind::device),
+                               .scratch = device.allocate(plan.ends * sizeof(weftio_u32), memory_kind::device)});
+        }
+    }
     exchange(const exchange&) = delete;
     exchange& operator=(const exchange&) = delete;
     virtual ~exchange() = default;
@@ -49,24 +55,36 @@ class exchange {
     double measure(const column& how)
     {
         const ways& mine = how.who == poster::kernel ? kernels_ : proxied_;
-        plan_memory_.upload(&plan_, sizeof plan_);
+        for (share& each : shares_) {
+            plan_.first = each.number * ends_of_device();
+            each.plan.upload(&plan_, sizeof plan_);
+        }
         std::memset(fabric_.written(), 0, written_bytes());
         std::memset(results_.cpu_address(), 0, results_.bytes());
         const std::uint64_t before = mine.executed();
         const std::unique_ptr<proxies> serving = proxies_for(mine, how, fabric_);
-        running_kernel kernel = launch(mine);
-        end(kernel, serving.get(), how);
+        std::vector<running_kernel> kernels;
+        for (const share& each : shares_)
+            kernels.push_back(launch(mine, each));
+        end(kernels, serving.get(), how);
         check(how, mine, before);
         return duration_us() / plan_.iterations;
     }
 
  protected:
-    virtual running_kernel launch(const ways& mine) const = 0;
+    /// What a device has of its own: a kernel with a block for each of its ends.
+    struct share {
+        const device& runs;
+        std::uint32_t number; ///< of the device
+        memory plan, scratch;
+    };
+    virtual running_kernel launch(const ways& mine, const share& share) const = 0;
     virtual std::size_t written_bytes() const = 0;
     virtual std::uint64_t messages() const = 0; ///< of all ends in one iteration
     /// Whether the bytes of an iteration, one of the last two, are at their end.
     virtual bool has_bytes_of(std::uint32_t iteration) const = 0;
 
+    std::uint32_t ends_of_device() const { return plan_.ends / fabric_.devices(); }
     template <class T>
     T* device_address(const memory& memory) const
     {
@@ -76,21 +94,26 @@ class exchange {
     fabric& fabric_;
     initiated_exchange_plan plan_;
     ways kernels_, proxied_;
-    memory plan_memory_, results_, scratch_;
+    memory results_;
 
  private:
     const initiated_exchange_result& result(std::uint32_t end) const
     {
         return static_cast<const initiated_exchange_result*>(results_.cpu_address())[end];
     }
+    /// Of the device that took longest. Each has a clock of its own.
     double duration_us() const
     {
-        std::uint64_t begin = ~std::uint64_t{0}, end = 0;
-        for (std::uint32_t each = 0; each < plan_.ends; ++each) {
-            begin = std::min(begin, result(each).begin_ns);
-            end = std::max(end, result(each).end_ns);
+        std::uint64_t longest = 0;
+        for (std::uint32_t first = 0; first < plan_.ends; first += ends_of_device()) {
+            std::uint64_t begin = ~std::uint64_t{0}, end = 0;
+            for (std::uint32_t each = first; each < first + ends_of_device(); ++each) {
+                begin = std::min(begin, result(each).begin_ns);
+                end = std::max(end, result(each).end_ns);
+            }
+            longest = std::max(longest, end - begin);
         }
-        return static_cast<double>(end - begin) * 1e-3;
+        return static_cast<double>(longest) * 1e-3;
     }
     void check(const column& how, const ways& mine, std::uint64_t before) const
     {
@@ -110,35 +133,36 @@ class exchange {
             throw error(errc::device_error, fmt::format("initiated_bench: {}: {} messages were posted and {} executed",
                                                         how.name, posted, executed));
     }
+
+    std::vector<share> shares_;
 };
 
 class all_to_all final : public exchange {
  public:
     all_to_all(fabric& fabric, std::uint32_t ends, std::uint32_t bytes)
-        : exchange(fabric, plan_of(ends, bytes), areas(plan_of(ends, bytes)), ends)
+        : exchange(fabric, plan_of(ends, bytes), areas(plan_of(ends, bytes), fabric.devices()), ends)
     {}
 
  private:
     static initiated_exchange_plan plan_of(std::uint32_t ends, std::uint32_t bytes)
     {
-        return {.ends = ends, .iterations = 0, .bytes = bytes, .stride = (bytes + 63) / 64 * 64};
+        return {.ends = ends, .iterations = 0, .bytes = bytes, .stride = (bytes + 63) / 64 * 64, .first = 0};
     }
-    static std::vector<way_bytes> areas(const initiated_exchange_plan& plan)
+    static std::vector<way_bytes> areas(const initiated_exchange_plan& plan, std::uint32_t devices)
     {
         const std::size_t area = initiated_piece_area(plan);
         std::vector<way_bytes> all;
-        for (std::size_t each = 0; each < std::size_t{plan.ends} * plan.ends; ++each)
-            all.push_back({each * area, area, each * area, area});
+        for (std::uint32_t each = 0; each < plan.ends * plan.ends; ++each)
+            all.push_back({each * area, area, each * area, area, each / plan.ends * devices / plan.ends});
         return all;
     }
-    running_kernel launch(const ways& mine) const override
+    running_kernel launch(const ways& mine, const share& share) const override
     {
-        const device& device = fabric_.kernels();
-        return device.launch(initiated_all_to_all_kernel,
-                             {.blocks = plan_.ends, .lanes = is_gpu(device) ? 32 : plan_.ends}, mine.on_device(),
-                             device_address<const initiated_exchange_plan>(plan_memory_), device.clock(),
-                             fabric_.sent_on_device(), fabric_.written_on_device(),
-                             device_address<initiated_exchange_result>(results_), device_address<weftio_u32>(scratch_));
+        return share.runs.launch(
+            initiated_all_to_all_kernel, {.blocks = ends_of_device(), .lanes = is_gpu(share.runs) ? 32 : plan_.ends},
+            mine.on_device(share.number), device_address<const initiated_exchange_plan>(share.plan), share.runs.clock(),
+            fabric_.sent_on_device(), fabric_.written_on_device(), device_address<initiated_exchange_result>(results_),
+            device_address<weftio_u32>(share.scratch));
     }
     std::size_t written_bytes() const override
     {
@@ -166,14 +190,17 @@ class all_to_all final : public exchange {
 class transposition final : public exchange {
  public:
     transposition(fabric& fabric, std::uint32_t ends)
-        : exchange(fabric, plan_of(ends), areas(plan_of(ends)), 1),
-          matrix_(fabric.kernels().allocate(order * order * sizeof(std::uint64_t), memory_kind::device))
+        : exchange(fabric, plan_of(ends), areas(plan_of(ends), fabric.devices()), 1)
     {
         std::vector<std::uint64_t> elements(order * order);
         for (std::size_t row = 0; row < order; ++row)
             for (std::size_t column = 0; column < order; ++column)
                 elements[row * order + column] = element(row, column);
-        matrix_.upload(elements.data(), matrix_.bytes());
+        for (std::uint32_t number = 0; number < fabric.devices(); ++number) {
+            matrices_.push_back(
+                fabric.kernels(number).allocate(elements.size() * sizeof(std::uint64_t), memory_kind::device));
+            matrices_.back().upload(elements.data(), matrices_.back().bytes());
+        }
     }
 
  private:
@@ -184,25 +211,25 @@ class transposition final : public exchange {
     }
     static initiated_exchange_plan plan_of(std::uint32_t ends)
     {
-        return {.ends = ends, .iterations = 0, .bytes = 0, .stride = 0};
+        return {.ends = ends, .iterations = 0, .bytes = 0, .stride = 0, .first = 0};
     }
-    static std::vector<way_bytes> areas(const initiated_exchange_plan& plan)
+    static std::vector<way_bytes> areas(const initiated_exchange_plan& plan, std::uint32_t devices)
     {
         const std::size_t tile = initiated_tile_area(plan), rows = initiated_rows_area(plan);
         std::vector<way_bytes> all;
-        for (std::size_t from = 0; from < plan.ends; ++from)
-            for (std::size_t to = 0; to < plan.ends; ++to)
-                all.push_back({(from * plan.ends + to) * tile, tile, to * rows, rows});
+        for (std::uint32_t from = 0; from < plan.ends; ++from)
+            for (std::uint32_t to = 0; to < plan.ends; ++to)
+                all.push_back({(from * plan.ends + to) * tile, tile, to * rows, rows, from * devices / plan.ends});
         return all;
     }
-    running_kernel launch(const ways& mine) const override
+    running_kernel launch(const ways& mine, const share& share) const override
     {
-        const device& device = fabric_.kernels();
-        return device.launch(
-            initiated_transpose_kernel, {.blocks = plan_.ends, .lanes = is_gpu(device) ? 32 * plan_.ends : 4},
-            mine.on_device(), device_address<const initiated_exchange_plan>(plan_memory_), device.clock(),
-            device_address<const weftio_u64>(matrix_), fabric_.sent_on_device(), fabric_.written_on_device(),
-            device_address<initiated_exchange_result>(results_), device_address<weftio_u32>(scratch_));
+        return share.runs.launch(
+            initiated_transpose_kernel, {.blocks = ends_of_device(), .lanes = is_gpu(share.runs) ? 32 * plan_.ends : 4},
+            mine.on_device(share.number), device_address<const initiated_exchange_plan>(share.plan), share.runs.clock(),
+            device_address<const weftio_u64>(matrices_[share.number]), fabric_.sent_on_device(),
+            fabric_.written_on_device(), device_address<initiated_exchange_result>(results_),
+            device_address<weftio_u32>(share.scratch));
     }
     std::size_t written_bytes() const override { return std::size_t{plan_.ends} * initiated_rows_area(plan_); }
     std::uint64_t messages() const override
@@ -224,7 +251,7 @@ class transposition final : public exchange {
         return true;
     }
 
-    memory matrix_;
+    std::vector<memory> matrices_; ///< the whole of it, in memory of each device
 };
 
 std::vector<column> exchange_columns(const initiated_settings& settings)
@@ -258,7 +285,7 @@ std::size_t bytes_of_exchanges(const initiated_settings& settings)
 {
     std::size_t most = 0;
     for (const std::uint32_t ends : settings.ends)
-        most = std::max<std::size_t>(most, ends * initiated_rows_area({ends, 0, 0, 0}));
+        most = std::max<std::size_t>(most, ends * initiated_rows_area({ends, 0, 0, 0, 0}));
     return most;
 }
 

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "common/arguments.hpp"
+#include "devices/backend.hpp"
+#include "weftio/detail/internals.hpp"
 
 namespace weftio::bench {
 
@@ -26,11 +28,15 @@ initiated_cores divide(std::uint32_t engines)
 
 } // namespace
 
-fabric::fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes, memory_kind payload,
-               std::uint32_t mtu)
-    : path_(path), mtu_(mtu), device_(device), cores_(divide(path == path::wire ? 2 * engines : engines)),
-      sent_(device.allocate(bytes, payload)), written_(device.allocate(bytes, payload))
+fabric::fabric(std::span<const device> devices, path path, std::uint32_t engines, std::size_t bytes,
+               memory_kind payload, std::uint32_t mtu)
+    : path_(path), mtu_(mtu), devices_(devices.begin(), devices.end()),
+      cores_(divide(path == path::wire ? 2 * engines : engines)), sent_(devices.front().allocate(bytes, payload)),
+      written_(devices.back().allocate(bytes, payload)), pairs_(devices.size() + 1)
 {
+    for (const device& each : devices_)
+        detail::internals::backend(each).reach(detail::internals::backend(devices_.front()), memory_kind::cpu_device,
+                                               "initiated_bench");
     for (std::uint32_t engine = 0; engine < engines; ++engine)
         ports_.push_back(open(engine, engine));
     for (std::uint32_t engine = 0; engine < engines; ++engine)
@@ -55,22 +61,25 @@ port fabric::open(std::uint32_t number, std::uint32_t engine) const
 
 std::string fabric::engines() const
 {
-    return fmt::format("{} engines{}", ports_.size(), path_ == path::wire ? " on each side of wires" : "") +
+    return fmt::format("{} engines{}{}", ports_.size(), path_ == path::wire ? " on each side of wires" : "",
+                       devices() > 1 ? ", two devices" : "") +
            (sent_.kind() == memory_kind::device ? ", payload in the device's memory" : "");
 }
 
-void fabric::grow(poster who, std::uint32_t count)
+const rdma_queue& fabric::near_end(poster who, std::uint32_t device, std::uint32_t number)
 {
     constexpr std::uint8_t one_second = 18; // a preempted engine is late, not lost
     const rdma_queue_options options{.entries = depth, .receive_entries = 64, .path_mtu = mtu_, .timeout = one_second};
-    std::deque<pair>& pairs = pairs_[at(who)];
-    while (pairs.size() < count) {
+    std::deque<pair>& pairs = who == poster::kernel ? pairs_[device] : pairs_.back();
+    while (pairs.size() <= number) {
         const std::size_t engine = pairs.size() % ports_.size();
-        pair& made = pairs.emplace_back(pair{rdma_queue(near_[engine], who == poster::kernel ? device_ : cpu_, options),
-                                             rdma_queue(far_[engine], cpu_, options)});
+        pair& made =
+            pairs.emplace_back(pair{rdma_queue(near_[engine], who == poster::kernel ? devices_[device] : cpu_, options),
+                                    rdma_queue(far_[engine], cpu_, options)});
         made.near_end.connect(made.far_end.address());
         made.far_end.connect(made.near_end.address());
     }
+    return pairs[number].near_end;
 }
 
 weftio_dev_remote fabric::there(std::size_t offset, std::size_t bytes) const
@@ -79,15 +88,16 @@ weftio_dev_remote fabric::there(std::size_t offset, std::size_t bytes) const
 }
 
 ways::ways(fabric& fabric, poster who, std::span<const way_bytes> bytes, std::uint32_t of_ring)
-    : who_(who), of_ring_(of_ring), fabric_(fabric), ways_(bytes.size()),
+    : of_ring_(of_ring), ways_(bytes.size()),
       words_(fabric.kernels().allocate(rings_count() * sizeof(initiated_words), memory_kind::cpu_device)),
       requests_(fabric.kernels().allocate(std::size_t{rings_count()} * fabric::depth * sizeof(initiated_write),
-                                          memory_kind::cpu_device)),
-      table_(fabric.kernels().allocate(ways_.size() * sizeof(initiated_way), memory_kind::device))
+                                          memory_kind::cpu_device))
 {
-    fabric.grow(who, count());
-    for (std::uint32_t each = 0; each < count(); ++each)
-        ways_[each] = {.queue = who == poster::kernel ? fabric.near_end(who, each).handle() : nullptr,
+    std::vector<std::uint32_t> of_device(fabric.devices()); // queue pairs so far
+    for (std::uint32_t each = 0; each < count(); ++each) {
+        const std::uint32_t device = bytes[each].device;
+        near_ends_.push_back(&fabric.near_end(who, device, who == poster::kernel ? of_device[device]++ : each));
+        ways_[each] = {.queue = who == poster::kernel ? near_ends_.back()->handle() : nullptr,
                        .words = static_cast<initiated_words*>(words_.device_address()) + each / of_ring,
                        .requests = static_cast<weftio_u32*>(requests_.device_address()) +
                                    std::size_t{each / of_ring} * fabric::depth * 4,
@@ -95,7 +105,11 @@ ways::ways(fabric& fabric, poster who, std::span<const way_bytes> bytes, std::ui
                        .number = each,
                        .remote = fabric.there(bytes[each].written, bytes[each].written_bytes),
                        .here = fabric.here(bytes[each].sent, bytes[each].sent_bytes)};
-    table_.upload(ways_.data(), ways_.size() * sizeof(initiated_way));
+    }
+    for (std::uint32_t device = 0; device < fabric.devices(); ++device) {
+        tables_.push_back(fabric.kernels(device).allocate(ways_.size() * sizeof(initiated_way), memory_kind::device));
+        tables_.back().upload(ways_.data(), tables_.back().bytes());
+    }
 }
 
 std::vector<proxy_ring> ways::rings() const
@@ -114,7 +128,7 @@ std::vector<proxy_queue> ways::queues() const
 {
     std::vector<proxy_queue> queues;
     for (std::uint32_t each = 0; each < count(); ++each) {
-        weftio_dev_rdma* const rdma = fabric_.near_end(who_, each).handle();
+        weftio_dev_rdma* const rdma = near_ends_[each]->handle();
         weftio_u32 position = 0, mask = 0;
         weftio_dev_rdma_get_info(rdma, &position, &mask);
         queues.push_back({.rdma = rdma, .remote = ways_[each].remote, .here = ways_[each].here, .position = position});
@@ -126,7 +140,7 @@ std::uint64_t ways::executed() const
 {
     std::uint64_t sum = 0;
     for (std::uint32_t each = 0; each < count(); ++each)
-        sum += fabric_.near_end(who_, each).counters().done;
+        sum += near_ends_[each]->counters().done;
     return sum;
 }
 

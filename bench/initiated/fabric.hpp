@@ -45,26 +45,29 @@ enum class path {
 };
 
 /// Ports with an engine thread each: `engines` of them. Over wires there are as many on each side: near ends of queue
-/// pairs are on one side, far ends on the other. Queue pair n is at port n % engines.
+/// pairs are on one side, far ends on the other. Queue pair n of an owner is at port n % engines.
 class fabric {
  public:
     static constexpr std::uint32_t depth = 512; ///< of each send ring
     static constexpr std::uint32_t most_proxies = 4;
 
-    /// @param device  runs the kernels
+    /// @param devices  one or two that run the kernels: the first one has the memory that is sent, the last one the
+    ///                 memory that is written
     /// @param bytes    of the memory that is sent, and of the memory that is written
     /// @param payload  kind of these two; cpu_device: sent() and written() are there
     /// @param mtu      of the paths of queue pairs
-    fabric(const device& device, path path, std::uint32_t engines, std::size_t bytes, memory_kind payload,
+    /// @throws weftio::error errc::not_reachable one device cannot use pinned memory of the other
+    fabric(std::span<const device> devices, path path, std::uint32_t engines, std::size_t bytes, memory_kind payload,
            std::uint32_t mtu);
 
-    const device& kernels() const noexcept { return device_; }
-    /// For titles: "8 engines", "4 engines on each side of wires".
+    std::uint32_t devices() const noexcept { return static_cast<std::uint32_t>(devices_.size()); }
+    const device& kernels(std::uint32_t number = 0) const noexcept { return devices_[number]; }
+    /// For titles: "8 engines", "4 engines on each side of wires, two devices".
     std::string engines() const;
     const initiated_cores& cores() const noexcept { return cores_; }
-    /// Makes queue pairs until there are `count` whose near ends are of `who`.
-    void grow(poster who, std::uint32_t count);
-    const rdma_queue& near_end(poster who, std::uint32_t number) const { return pairs_[at(who)][number].near_end; }
+    /// Queue pair `number` of those that kernels of a device post to, or of those that proxies post to. It is made if
+    /// there is none yet, and lives as long as the fabric.
+    const rdma_queue& near_end(poster who, std::uint32_t device, std::uint32_t number);
     /// For entries whose offsets count from `offset`, in the memory that is sent and in the memory that is written.
     weftio_dev_buf here(std::size_t offset, std::size_t bytes) const { return sent_region_->buffer(offset, bytes); }
     weftio_dev_remote there(std::size_t offset, std::size_t bytes) const;
@@ -83,34 +86,35 @@ class fabric {
     struct pair {
         rdma_queue near_end, far_end;
     };
-    static std::size_t at(poster who) { return who == poster::kernel ? 0 : 1; }
-
     port open(std::uint32_t number, std::uint32_t engine) const;
 
     const path path_;
     const std::uint32_t mtu_;
-    const device device_, cpu_ = device::open("cpu");
+    const std::vector<device> devices_;
+    const device cpu_ = device::open("cpu");
     initiated_cores cores_;
     memory sent_, written_;
     std::vector<port> ports_, far_ports_; ///< of near and far ends; the same ports without wires
     std::vector<rdma_device> near_, far_;
     std::unique_ptr<memory_region> sent_region_, written_region_;
-    std::deque<pair> pairs_[2];
+    std::vector<std::deque<pair>> pairs_; ///< of each device, and of the proxies
 };
 
 /// Where the bytes of a way lie, in the memory that is sent and in the memory that is written.
 struct way_bytes {
     std::size_t sent, sent_bytes, written, written_bytes;
+    std::uint32_t device = 0; ///< number of the one whose kernel uses the way
 };
 
-/// Ways of kernels to queue pairs, of their own or of a proxy, in memory of the device. Way n is for queue pair n.
+/// Ways of kernels to queue pairs, of their own or of a proxy, in memory of each device.
 class ways {
  public:
     /// @param of_ring  consecutive ways that share a ring to the proxy
     ways(fabric& fabric, poster who, std::span<const way_bytes> bytes, std::uint32_t of_ring = 1);
-    const initiated_way* on_device() const noexcept
+    /// All of them, in memory of a device. @param number  of the device
+    const initiated_way* on_device(std::uint32_t number = 0) const noexcept
     {
-        return static_cast<const initiated_way*>(table_.device_address());
+        return static_cast<const initiated_way*>(tables_[number].device_address());
     }
     std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(ways_.size()); }
     /// All rings, and all queue pairs, as proxies see them. @pre the queue pairs are of proxies
@@ -124,11 +128,11 @@ class ways {
  private:
     std::uint32_t rings_count() const noexcept { return (count() + of_ring_ - 1) / of_ring_; }
 
-    const poster who_;
     const std::uint32_t of_ring_;
-    const fabric& fabric_;
+    std::vector<const rdma_queue*> near_ends_;
     std::vector<initiated_way> ways_;
-    memory words_, requests_, table_;
+    memory words_, requests_;
+    std::vector<memory> tables_;
 };
 
 } // namespace weftio::bench

@@ -13,6 +13,7 @@ namespace weftio::bench {
 
 struct initiated_settings {
     std::string device = "cpu";
+    std::string peer{};    ///< device of half of the ends of exchanges, and of the memory that streams write; or empty
     double seconds = 0.05; ///< for each figure in each round
     unsigned rounds = 3;
     std::string over = "loopback";      ///< or "wire"
@@ -25,7 +26,7 @@ struct initiated_settings {
     std::vector<std::uint32_t> ends{4, 8, 16};   ///< of exchanges; powers of two
     std::uint32_t size_queues = 64;              ///< queue pairs of the rows by size
     std::uint32_t batch = 32;                    ///< messages of one commit
-    std::string only{};                          ///< empty: all parts
+    std::vector<std::string> only{};             ///< parts; empty: all
 };
 
 /// Bytes a second by message size.

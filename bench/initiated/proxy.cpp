@@ -140,11 +140,12 @@ std::unique_ptr<proxies> proxies_for(const ways& ways, const column& how, const 
     return std::make_unique<proxies>(ways.rings(), ways.queues(), how.threads, fabric.cores().proxies);
 }
 
-void end(running_kernel& kernel, proxies* serving, const column& how)
+void end(std::span<running_kernel> kernels, proxies* serving, const column& how)
 {
-    if (!kernel.wait_for(std::chrono::minutes(1)))
-        throw error(errc::timed_out,
-                    fmt::format("initiated_bench: {}: the kernel has not ended in a minute", how.name));
+    for (running_kernel& each : kernels)
+        if (!each.wait_for(std::chrono::minutes(1)))
+            throw error(errc::timed_out,
+                        fmt::format("initiated_bench: {}: the kernel has not ended in a minute", how.name));
     if (serving)
         serving->end();
 }

@@ -43,8 +43,8 @@ class proxies {
 
 /// The proxies of a column; nullptr if the kernel posts.
 std::unique_ptr<proxies> proxies_for(const ways& ways, const column& how, const fabric& fabric);
-/// Waits for the end of the kernel, and then of its proxies, if any.
-/// @throws weftio::error errc::timed_out it has not ended in a minute; errc::device_error a proxy has failed
-void end(running_kernel& kernel, proxies* serving, const column& how);
+/// Waits for the end of the kernels, and then of their proxies, if any.
+/// @throws weftio::error errc::timed_out one has not ended in a minute; errc::device_error a proxy has failed
+void end(std::span<running_kernel> kernels, proxies* serving, const column& how);
 
 } // namespace weftio::bench

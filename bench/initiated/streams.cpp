@@ -106,7 +106,7 @@ class streams {
             static_cast<const initiated_stream_plan*>(plan_memory_.device_address()), fabric_.kernels().clock(),
             static_cast<initiated_stream_result*>(results_.device_address()),
             static_cast<weftio_u32*>(scratch_.device_address()));
-        end(kernel, serving.get(), how);
+        end({&kernel, 1}, serving.get(), how);
     }
     double rate() const
     {

@@ -126,10 +126,17 @@ if [ -x "$build/bench/initiated_bench" ]; then
     check "initiated_bench: exchanges of both numbers of engines: rows of three columns" "6 18" \
         "$(grep -cE '^4 ends .* [0-9.]+$' <<<"$said") $(grep -cE '"name".*, 4 ends: ' "$work/initiated.json")"
     mkdir -p "$work/page"
+    said=$("$build/bench/initiated_bench" --peer cpu --engines 1 --ends 2,4 --proxies 1 --rounds 1 --seconds 0.005 \
+        --only all-to-all,all-to-all-64,transposition --json "$work/two.json" 2>&1)
+    check "initiated_bench: ends on two devices: exit status" 0 $? || echo "$said"
+    check "initiated_bench: ends on two devices: rows of two columns" "6 12" \
+        "$(grep -cE '^[24] ends .* [0-9.]+$' <<<"$said") $(grep -cE '"name".* engines, two devices, [24] ends: ' "$work/two.json")"
+    check_has "initiated_bench: streams from one device to another need memory of devices" "--peer: a stream goes from memory of one device" \
+        "$("$build/bench/initiated_bench" --peer cpu 2>&1)"
     cp docs/initiated.md "$work/page"
-    check "docs/initiated.md: written from a file" "" "$(bench/initiated/page "$work/initiated.json" --on "CPU workers of a test" --into "$work/page" 2>&1)"
+    check "docs/initiated.md: written from a file" "" "$(bench/initiated/page "$work/initiated.json" "$work/two.json" --on "CPU workers of a test" --into "$work/page" 2>&1)"
     check "docs/initiated.md: the tables have the rows of the file" "1 2 1 1" "$(for row in "Kernels on CPU workers of a test" "| 3 | " "| 64 KiB | " \
-        "| transposition of 1024 x 1024, 16 ends | 1.35 | - | - |"; do grep -cF "$row" "$work/page/initiated.md"; done | xargs)"
+        "| transposition of 1024 x 1024, 16 ends | 1.35 | - | - | - |"; do grep -cF "$row" "$work/page/initiated.md"; done | xargs)"
     check "docs/initiated-*.svg: each is a picture" 4 "$(for file in "$work"/page/*.svg; do
         python3 -c 'import sys, xml.dom.minidom as dom; print(len(dom.parse(sys.argv[1]).getElementsByTagName("polyline")) == 3)' "$file"; done | grep -c True)"
     check_has "bench/initiated/page: a file of another program" "has no figures of initiated_bench" \
@@ -146,7 +153,7 @@ if [ -x "$build/bench/initiated_bench" ]; then
     check "initiated_bench: packets of 4,096 bytes: exit status" 0 $? || echo "$said"
     said=$("$build/bench/initiated_bench" --payload device 2>&1)
     check "initiated_bench: exchanges have no payload of kind device: exit status" 2 $?
-    check_has "initiated_bench: exchanges have no payload of kind device: what to do" "add --only rate or --only bandwidth" "$said"
+    check_has "initiated_bench: exchanges have no payload of kind device: what to do" "add --only rate,bandwidth" "$said"
     said=$("$build/bench/initiated_bench" --ends 5 2>&1)
     check "initiated_bench: ends that do not divide a matrix: exit status" 2 $?
     check_has "initiated_bench: ends that do not divide a matrix: what may be" "{2,4,8,16}" "$said"
