@@ -54,6 +54,8 @@ class patience {
     void wait_again(std::uint64_t now) noexcept { answer_by_ = now + timeout_ns_; }
     /// Whether the answer is late although the timeout has not expired.
     bool is_overdue(std::uint64_t now) const noexcept { return overdue_at_ != 0 && now >= overdue_at_; }
+    /// The answer is overdue, and cannot have come yet.
+    void expect_later(std::uint64_t usual_ns, std::uint64_t now) noexcept { overdue_at_ = now + usual_ns; }
     /// The answer is overdue, and one packet is repeated as a probe, which is no retry. First the last one that was
     /// sent: the peer acknowledges it, or sends a NAK. A peer that has sent its NAK before is silent, so each later
     /// probe is the first packet, alone, and its answer tells what was lost. Later ones wait longer and longer.

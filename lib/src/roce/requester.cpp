@@ -54,12 +54,14 @@ void requester::check_clock(std::uint64_t now, packet_sink* sink)
         local_ack_timeout_err.add(1);
         repeat_or_give_up(refusal::no_answer, patience_.retry());
     } else if (patience_.is_overdue(now)) {
+        if (sink != nullptr && is_late(*sink))
+            return patience_.expect_later(round_trip_.limit(), now);
         patience_.probe() ? step_back() : go_back();
     }
 }
 
-/// Whether no answer can have come, because the peer has not read all that had been sent when the timeout first expired
-/// for the packet that is the oldest now. It has had no core, or was stopped: a retry would change nothing.
+/// Whether no answer can have come, because the peer has not read all that had been sent when the answer to the packet
+/// that is the oldest now was first missed. It has had no core, or was stopped: a repeat would change nothing.
 bool requester::is_late(packet_sink& sink) noexcept
 {
     if (std::exchange(late_psn_, acknowledged_) != acknowledged_)

@@ -75,6 +75,8 @@ bool requester::acknowledge_to(std::uint32_t psn, std::uint64_t now)
 void requester::progressed(std::uint32_t packets, std::uint64_t now)
 {
     round_trip_.end(acknowledged_, now);
+    if (patience_.has_probed())
+        round_trip_.back_off();
     if (psn_distance(acknowledged_, parts_end_) < 0)
         parts_end_ = acknowledged_;
     patience_.progress(packets, acknowledged_ == sent_);

@@ -31,6 +31,7 @@ class round_trip {
         if (!measures_ || net::psn_distance(psn_, psn) <= 0)
             return;
         measures_ = false;
+        doublings_ = 0;
         const std::uint64_t taken = now - std::min(begun_, now);
         if (std::exchange(known_, true)) {
             const std::uint64_t off = taken > mean_ ? taken - mean_ : mean_ - taken;
@@ -43,12 +44,21 @@ class round_trip {
     }
     /// Packets are sent again.
     void cancel() noexcept { measures_ = false; }
+    /// An answer has come to a packet of which copies were sent. It tells no time; the limit doubles until one does.
+    /// Otherwise answers that have become slower would be repeated, and so not measured, for ever (Karn and Partridge).
+    void back_off() noexcept { doublings_ = std::min<std::uint8_t>(doublings_ + 1, most_doublings); }
     /// How long an answer takes at most, nearly always; 0: unknown.
-    std::uint64_t limit() const noexcept { return known_ ? std::max(least_ns, mean_ + 4 * deviation_) : 0; }
+    std::uint64_t limit() const noexcept
+    {
+        return known_ ? std::max(least_ns, mean_ + 4 * deviation_) << doublings_ : 0;
+    }
 
  private:
+    static constexpr std::uint8_t most_doublings = 6;
+
     std::uint64_t begun_ = 0, mean_ = 0, deviation_ = 0; ///< in nanoseconds
     std::uint32_t psn_ = 0;
+    std::uint8_t doublings_ = 0; ///< since the last measured time
     bool measures_ = false, known_ = false;
 };
 

@@ -98,6 +98,36 @@ TEST_F(RoceOverdue, RepeatsOnePacketWhenAnswersAreOnlyLate)
     EXPECT_EQ(end.ours.repeated.value(), 1u);
 }
 
+/// Answers have become slower than ever before, for good: a few packets are repeated, until one that is not tells how slow.
+TEST_F(RoceOverdue, LearnsThatAnswersHaveBecomeSlow)
+{
+    for (unsigned message = 0; message < 50; ++message) {
+        end.post_write(1);
+        const auto sent = end.sent_packets();
+        ASSERT_EQ(sent.size(), 1u);
+        for (const std::uint64_t answered_at = end.now + 5'000'000; end.now < answered_at;) {
+            end.now = std::min(end.ours.deadline_ns(), answered_at);
+            if (end.now < answered_at)
+                end.sent_packets();
+        }
+        end.ack(sent[0].psn);
+    }
+    EXPECT_LE(end.ours.repeated.value(), 10u);
+    EXPECT_GT(end.ours.repeated.value(), 0u);
+}
+
+/// The peer has not read the packets yet: nothing is lost, and a probe would only add to what it has to read.
+TEST_F(RoceOverdue, DoesNotProbeAPeerThatHasNotReadYet)
+{
+    end.post_write(4);
+    end.wire.peer_has_read = end.wire.put;
+    end.sent_packets();
+    for (unsigned waits = 0; waits < 10; ++waits)
+        EXPECT_EQ(sent_in(600'000), packets{});
+    end.wire.peer_has_read = end.wire.put;
+    EXPECT_EQ(sent_in(600'000), (packets{{rc_write_last, 3, true}})) << "it has read them, and does not answer";
+}
+
 /// Nothing comes any more: the timeout still ends the queue, after as many retries as it has.
 TEST(RoceRequester, GivesUpAtTheTimeoutWhateverItHasProbed)
 {
