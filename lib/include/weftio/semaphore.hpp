@@ -68,8 +68,9 @@ struct semaphore_illegal {
 /// - Threads: create, move, reset and destroy from one thread at a time, while no kernel holds the handle. The
 ///   accessors may be called by any thread at any time; the caller owns the items it changes, as in a kernel. One
 ///   thread runs for_each_ready.
-/// - Errors: accessors throw `errc::not_reachable` if the CPU cannot access what they need, or access was switched off.
-///   They neither block nor throw anything else.
+/// - Errors: accessors throw `errc::not_reachable` if the CPU cannot access what they need, or access was switched off,
+///   and `errc::closed` if the semaphore was moved from, of which items() is 0. They neither block nor throw anything
+///   else.
 /// - Illegal transitions are refused and counted if they are checked; the destructor logs a warning that names the
 ///   first.
 class semaphore {

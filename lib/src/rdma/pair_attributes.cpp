@@ -66,6 +66,8 @@ std::string pair_attributes::name_of(const nic::rdma_queue& queue) const
 nic::rdma_connection pair_attributes::with(const std::string& who, const queue_pair_attributes& given) const
 {
     nic::rdma_connection to = present_;
+    if (given.peer_address)
+        at_.require_port(who);
     // Verbs programs set local_write, too. It has no effect here.
     constexpr access customary = net::remote_rights | access::local_write;
     if (given.rights && (*given.rights & customary) != *given.rights)

@@ -205,15 +205,21 @@ void rdma::local_addresses::require_same_kind(std::string_view who, const gid& o
                                                         who, ours.text, ipv4 ? 4 : 6, net::text_of(peer)));
 }
 
+void rdma::local_addresses::require_port(std::string_view who) const
+{
+    if (nic->gone())
+        throw error(errc::closed, fmt::format("weftio: {}: port {} is gone: its device or its interface was removed; "
+                                              "open another port, and make the queue there",
+                                              who, nic->spec()));
+}
+
 std::array<std::uint8_t, 6> rdma::local_addresses::mac_of(std::string_view who, const gid& ours,
                                                           const net::roce_gid& peer) const
 {
     constexpr std::chrono::seconds patience{3}; // three requests (RFC 4861: MAX_MULTICAST_SOLICIT)
     const auto mac = ours.held->resolve(peer, patience);
-    if (!mac && nic->gone())
-        throw error(errc::closed,
-                    fmt::format("weftio: {}: the device of port {} is gone, so the MAC of {} cannot be resolved", who,
-                                nic->spec(), net::text_of(peer)));
+    if (!mac)
+        require_port(who);
     if (!mac)
         throw error(errc::timed_out,
                     fmt::format("weftio: {}: no answer for {} after 3 requests from port {} as {}; check that the "

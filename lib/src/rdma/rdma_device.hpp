@@ -30,6 +30,8 @@ struct local_addresses {
     const gid& at(std::string_view who, unsigned index) const;
     /// Its first address.
     const nic::rdma_own_address& own() const noexcept { return gids.front().own; }
+    /// @throws weftio::error errc::closed the port's device has been removed
+    void require_port(std::string_view who) const;
     /// Resolves the MAC of `peer`, asking from the address `ours`. Blocks 3 s at most.
     /// @param who  for the error text: "queue_pair 17"
     /// @throws weftio::error errc::timed_out, errc::closed

@@ -98,6 +98,30 @@ TEST(RemovedDevices, DoNotHinderThePortsThatFollow)
     EXPECT_THROW(weftio::port::open("net_null_first"), weftio::error) << "two ports on one device";
 }
 
+/// Also if the peer's address has its MAC, so that nobody is asked.
+TEST(RemovedDevices, ConnectNoQueuePair)
+{
+    const weftio::device cpu = weftio::device::open("cpu");
+    weftio::port_options turning = inline_mode;
+    turning.application_turns = true;
+    weftio::port port = weftio::port::open("net_null_leaves", turning), peers = weftio::port::open("loopback", turning);
+    const weftio::rdma_device here(port, {.address = "10.0.0.1"}), there(peers, {.address = "10.0.0.2"});
+    weftio::rdma_queue queue(here, cpu), peer(there, cpu);
+    const weftio::rdma_address address = peer.address();
+    ASSERT_EQ(rte_eal_hotplug_remove("vdev", "net_null_leaves"), 0);
+    port.turn();
+    ASSERT_TRUE(port.gone());
+    try {
+        queue.connect(address);
+        FAIL() << "it is connected";
+    } catch (const weftio::error& refused) {
+        EXPECT_EQ(refused.code(), weftio::errc::closed) << refused.what();
+        EXPECT_NE(std::string(refused.what()).find("port net_null_leaves is gone"), std::string::npos)
+            << refused.what();
+    }
+    EXPECT_EQ(queue.state(), weftio::rdma_state::init);
+}
+
 /// More than its ring takes, so that a burst is half sent. Nobody receives.
 TEST(RemovedDevices, LoseNoEntryOfABurstThatIsHalfSent)
 {

@@ -234,6 +234,7 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_needs_flush(const WEFTIO_GLOBAL struct weft
  * flushes what all queues of its port have received.
  *
  * @param buffer  where bytes were received, or any other memory of the same device; its region needs no rights
+ * @return as weftio_dev_rdma_enqueue_position
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_flush(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, struct weftio_dev_buf buffer,
                                            weftio_u64 buffer_offset, weftio_u64 bytes, weftio_u32 flags)
