@@ -120,12 +120,13 @@ unsigned stand_in_flushes()
 }
 int cuDeviceGetAttribute(int* value, int attribute, int)
 {
-    constexpr int can_flush_remote_writes = 98, flush_writes_options = 117, writes_ordering = 118;
+    constexpr int integrated = 18, can_flush_remote_writes = 98, flush_writes_options = 117, writes_ordering = 118;
     if (attribute == lacking) {
         *value = 0;
         return success;
     }
     switch (attribute) {
+        case integrated: *value = 0; break;
         case can_flush_remote_writes: *value = promised.stream_flushes; break;
         case flush_writes_options: *value = promised.flush_options; break;
         case writes_ordering: *value = promised.ordering; break;
