@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <initializer_list>
+#include <utility>
 
 namespace weftio::litmus {
 
@@ -50,6 +51,17 @@ bool is_row(const cell& of)
     return is_flag_of_writer(of) && is_flush_of_writer(of);
 }
 
+/// Where data lie, and whether there they are in mapped memory.
+std::vector<std::pair<place, bool>> memories(gpu_memories wanted)
+{
+    std::vector<std::pair<place, bool>> made{{place::host, false}};
+    if (wanted.alloc)
+        made.emplace_back(place::gpu, false);
+    if (wanted.vmm)
+        made.emplace_back(place::gpu, true);
+    return made;
+}
+
 } // namespace
 
 const char* to_string(writer by) noexcept
@@ -87,9 +99,10 @@ const char* to_string(flush how) noexcept
     }
     return "";
 }
-const char* to_string(place where) noexcept
+
+const char* cell::memory_words() const noexcept
 {
-    return where == place::host ? "host" : "GPU";
+    return where == place::host ? "host" : vmm ? "GPU VMM" : "GPU";
 }
 
 const char* cell::reader_words() const noexcept
@@ -105,7 +118,7 @@ const char* cell::reader_words() const noexcept
 std::string cell::words() const
 {
     return fmt::format("{} / {} / {} / {} / data in {} / read by {}", to_string(by), to_string(flag), to_string(how),
-                       relaxed ? "relaxed" : "strict", to_string(where), reader_words());
+                       relaxed ? "relaxed" : "strict", memory_words(), reader_words());
 }
 
 std::string cell::why_never() const
@@ -119,10 +132,10 @@ std::string cell::why_never() const
     return {};
 }
 
-std::vector<cell> all_cells()
+std::vector<cell> all_cells(gpu_memories wanted)
 {
     std::vector<cell> all;
-    for (const place where : {place::host, place::gpu})
+    for (const auto& [where, vmm] : memories(wanted))
         for (const reader seen_by : {reader::cpu, reader::gpu, reader::peer_gpu})
             for (const bool relaxed : {false, true})
                 for (const writer by :
@@ -132,7 +145,7 @@ std::vector<cell> all_cells()
                                                   flag_place::host_memory, flag_place::completion})
                         for (const flush how : {flush::none, flush::read_same_pair, flush::read_other_pair,
                                                 flush::read_second, flush::driver, flush::cpu_load})
-                            if (const cell each{by, flag, how, relaxed, where, seen_by}; is_row(each))
+                            if (const cell each{by, flag, how, relaxed, where, seen_by, vmm}; is_row(each))
                                 all.push_back(each);
     return all;
 }

@@ -23,7 +23,6 @@ enum class reader { cpu, gpu, peer_gpu };
 const char* to_string(writer) noexcept;
 const char* to_string(flag_place) noexcept;
 const char* to_string(flush) noexcept;
-const char* to_string(place) noexcept;
 
 struct cell {
     writer by = writer::write;
@@ -32,9 +31,11 @@ struct cell {
     bool relaxed = false;      ///< relaxed ordering of PCIe
     place where = place::host; ///< of the data, and of a flag that is not elsewhere
     reader seen_by = reader::cpu;
+    bool vmm = false; ///< with data in the GPU: its memory is mapped (cuMemCreate)
 
     /// "WRITE / same region / none / strict / data in host / read by CPU"
     std::string words() const;
+    const char* memory_words() const noexcept;
     const char* reader_words() const noexcept;
     bool needs_gpu() const { return where == place::gpu || seen_by != reader::cpu; }
     bool needs_second_nic() const { return by == writer::write_second_flag; }
@@ -48,7 +49,12 @@ struct cell {
     std::string why_never() const;
 };
 
+/// How memory of a GPU is allocated: cuMemAlloc(), cuMemCreate().
+struct gpu_memories {
+    bool alloc = true, vmm = false;
+};
+
 /// All rows, also those that cannot be.
-std::vector<cell> all_cells();
+std::vector<cell> all_cells(gpu_memories wanted);
 
 } // namespace weftio::litmus

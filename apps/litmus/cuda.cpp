@@ -82,12 +82,6 @@ int number_of(const std::string& wanted)
     return number;
 }
 
-int attribute(int which, int of)
-{
-    int value = 0; // what an older driver does not know is not promised
-    return driver::library().cuDeviceGetAttribute(&value, which, of) == 0 ? value : 0;
-}
-
 } // namespace
 
 const driver& driver::library()
@@ -112,10 +106,16 @@ gpu::gpu(const std::string& wanted) : number_(number_of(wanted))
     char name[128] = "";
     need(driver::library().cuDeviceGetName(name, sizeof name, number_), "the GPU has no name");
     name_ = name;
-    ordering_ = attribute(writes_ordering, number_);
-    flush_options_ = attribute(flush_writes_options, number_);
+    ordering_ = attribute(writes_ordering);
+    flush_options_ = attribute(flush_writes_options);
     need(driver::library().cuDevicePrimaryCtxRetain(&context_, number_), "the GPU gives no context");
     use();
+}
+
+int gpu::attribute(int which) const
+{
+    int value = 0;
+    return driver::library().cuDeviceGetAttribute(&value, which, number_) == 0 ? value : 0;
 }
 
 void gpu::use() const

@@ -59,6 +59,10 @@ class gpu {
     int writes_ordering() const { return ordering_; }
     /// CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS: 1 the driver's call, 2 operations of streams.
     int flush_options() const { return flush_options_; }
+    /// The driver's number of it.
+    int number() const { return number_; }
+    /// A CU_DEVICE_ATTRIBUTE_...; 0: a driver that is too old to know it promises nothing.
+    int attribute(int which) const;
     /// Calls of the driver by this thread are about this GPU from now on.
     void use() const;
     /// Its kernels reach memory of the other one. Throws failure.

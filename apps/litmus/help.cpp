@@ -19,6 +19,7 @@ seen the flag does not see the data (a stale read). One row for each writer, fla
       -x, --gid-index N    as ibv_devinfo -v lists them [the first IPv4 address, else the first]
           --gpu N          a GPU (a number, or its address on PCI): rows with its memory, kernels and copies
           --peer-gpu N     a second GPU: rows whose kernels read the memory of the first
+          --memory KIND,...    of the GPU: alloc (cuMemAlloc), vmm (cuMemCreate, for NICs) [alloc]
           --second NAME    a second device: rows where it writes the flags
           --json           JSON on standard output
       -h, --help  -V, --version   more: man weftio-litmus

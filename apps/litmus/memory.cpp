@@ -18,29 +18,41 @@ std::size_t rounded(std::size_t bytes, std::size_t to)
 } // namespace
 
 // A GPU's memory is exported by whole pages of its own; allocations of 2 MiB begin at one.
-words::words(std::size_t count, kind of)
+words::words(std::size_t count, kind of, const std::vector<int>& gpus)
     : kind_(of), bytes_(rounded(count * 8, of == of_gpu ? std::size_t{2} << 20 : 4096))
 {
-    if (kind_ == of_gpu) {
-        device_pointer made = 0;
-        need(driver::library().cuMemAlloc_v2(&made, bytes_), "the GPU gives no memory");
-        at_ = reinterpret_cast<std::uint64_t*>(made);
-        stream zeroes;
-        zeroes.zero(at_, bytes_);
-        zeroes.wait();
+    if (kind_ == mapped) {
+        mapped_.emplace(bytes_, gpus);
+        bytes_ = mapped_->bytes();
+        at_ = reinterpret_cast<std::uint64_t*>(mapped_->at());
+    } else {
+        take();
+    }
+    if (!in_gpu()) {
+        std::memset(at_, 0, bytes_);
         return;
     }
-    if (kind_ == pinned) {
-        constexpr unsigned portable = 1, device_map = 2;
-        void* made = nullptr;
-        need(driver::library().cuMemHostAlloc(&made, bytes_, portable | device_map), "no pinned memory");
-        at_ = static_cast<std::uint64_t*>(made);
+    stream zeroes;
+    zeroes.zero(at_, bytes_);
+    zeroes.wait();
+}
+
+void words::take()
+{
+    constexpr unsigned portable = 1, device_map = 2;
+    device_pointer on_gpu = 0;
+    void* of_driver = nullptr;
+    if (kind_ == of_gpu) {
+        need(driver::library().cuMemAlloc_v2(&on_gpu, bytes_), "the GPU gives no memory");
+        at_ = reinterpret_cast<std::uint64_t*>(on_gpu);
+    } else if (kind_ == pinned) {
+        need(driver::library().cuMemHostAlloc(&of_driver, bytes_, portable | device_map), "no pinned memory");
+        at_ = static_cast<std::uint64_t*>(of_driver);
     } else {
         at_ = static_cast<std::uint64_t*>(std::aligned_alloc(4096, bytes_));
     }
     if (!at_)
         throw std::bad_alloc();
-    std::memset(at_, 0, bytes_);
 }
 
 words::~words()
@@ -49,7 +61,7 @@ words::~words()
         driver::library().cuMemFree_v2(reinterpret_cast<device_pointer>(at_));
     else if (kind_ == pinned)
         driver::library().cuMemFreeHost(at_);
-    else
+    else if (kind_ == of_host)
         std::free(at_);
 }
 

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "cuda.hpp"
+#include "vmm.hpp"
 
 namespace weftio::litmus {
 
@@ -14,23 +17,29 @@ class words {
     enum kind {
         of_host, ///< at pages of their own
         pinned,  ///< of the host, and all GPUs reach them at the same address
-        of_gpu,  ///< the CPU must not follow their addresses
+        of_gpu,  ///< of cuMemAlloc(); the CPU must not follow their addresses
+        mapped,  ///< of a GPU, too, by cuMemCreate() and cuMemMap()
     };
 
-    words(std::size_t count, kind of);
+    /// Throws failure.
+    /// @param gpus  numbers of those that access `mapped` words, the owner's first; of other kinds: not looked at
+    words(std::size_t count, kind of, const std::vector<int>& gpus = {});
     ~words();
     words(const words&) = delete;
     words& operator=(const words&) = delete;
 
     std::uint64_t* at(std::size_t word) const { return at_ + word; }
     std::size_t bytes() const { return bytes_; }
-    bool in_gpu() const { return kind_ == of_gpu; }
+    bool in_gpu() const { return kind_ == of_gpu || kind_ == mapped; }
     /// A descriptor, which the caller closes. Throws failure. @pre in_gpu()
     int export_dma_buf() const;
 
  private:
+    void take();
+
     const kind kind_;
-    const std::size_t bytes_;
+    std::size_t bytes_;
+    std::optional<mapped_memory> mapped_;
     std::uint64_t* at_ = nullptr;
 };
 

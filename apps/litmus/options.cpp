@@ -25,13 +25,13 @@ std::vector<std::string> split(const std::string& text)
     return parts;
 }
 
-std::vector<cell> chosen(const std::string& only, bool given, bool strict)
+std::vector<cell> chosen(const std::string& only, bool given, bool strict, gpu_memories memories)
 {
     const std::vector<std::string> wanted = given ? split(only) : std::vector<std::string>{};
     if (std::ranges::count(wanted, "") != 0)
         refuse(fmt::format("--only {}: a word is empty; --list prints those of all rows", only));
     std::vector<cell> cells;
-    for (const cell& each : all_cells()) {
+    for (const cell& each : all_cells(memories)) {
         const std::string words = each.words();
         if ((!strict || !each.relaxed) &&
             std::ranges::all_of(wanted, [&](const std::string& part) { return words.find(part) != words.npos; }))
@@ -42,10 +42,24 @@ std::vector<cell> chosen(const std::string& only, bool given, bool strict)
     return cells;
 }
 
+gpu_memories memories_of(const std::string& text)
+{
+    gpu_memories made{.alloc = false};
+    for (const std::string& each : split(text))
+        if (each == "alloc")
+            made.alloc = true;
+        else if (each == "vmm")
+            made.vmm = true;
+        else
+            refuse(fmt::format("--memory {}: {} is no memory of a GPU; give alloc, vmm, or alloc,vmm", text,
+                               each.empty() ? "an empty word" : each));
+    return made;
+}
+
 command parse(int argc, const char* const* argv)
 {
     command to;
-    std::string only;
+    std::string only, memory = "alloc";
     bool strict = false, list = false, help = false, version = false;
     CLI::App app;
     app.set_help_flag();
@@ -63,6 +77,7 @@ command parse(int argc, const char* const* argv)
     CLI::Option* const second = app.add_option("--second", to.second);
     CLI::Option* const gpu = app.add_option("--gpu", to.gpu);
     app.add_option("--peer-gpu", to.peer_gpu)->needs(gpu);
+    app.add_option("--memory", memory);
     app.add_flag("--json", to.json);
     app.add_flag("-h,--help", help);
     app.add_flag("-V,--version", version);
@@ -81,7 +96,7 @@ command parse(int argc, const char* const* argv)
         refuse(fmt::format("--pairs {} of --bytes {}: twice as many bytes are needed; give 1 GiB of data at most",
                            to.trial.pairs, to.trial.bytes));
     to.trial.pairs = static_cast<std::uint32_t>(std::min<std::uint64_t>(to.trial.pairs, to.trial.trials));
-    to.cells = chosen(only, selects->count() != 0, strict);
+    to.cells = chosen(only, selects->count() != 0, strict, memories_of(memory));
     if (list)
         for (const cell& each : to.cells)
             to.text += each.words() + "\n";

@@ -14,7 +14,7 @@ constexpr const char* row_words = "{:<8} {:<13} {:<20} {:<12} {:<17} {:<8} ";
 
 std::string words_of(const cell& what)
 {
-    return fmt::format(row_words, to_string(what.where), what.reader_words(), to_string(what.by), to_string(what.flag),
+    return fmt::format(row_words, what.memory_words(), what.reader_words(), to_string(what.by), to_string(what.flag),
                        to_string(what.how), what.relaxed ? "relaxed" : "strict");
 }
 
@@ -129,9 +129,9 @@ std::string to_json(const command& wanted, const machine& on, const std::vector<
 {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const outcome& each : all) {
-        nlohmann::ordered_json row{{"writer", to_string(each.of.by)},    {"flag", to_string(each.of.flag)},
-                                   {"flush", to_string(each.of.how)},    {"relaxed_ordering", each.of.relaxed},
-                                   {"memory", to_string(each.of.where)}, {"reader", each.of.reader_words()}};
+        nlohmann::ordered_json row{{"writer", to_string(each.of.by)},  {"flag", to_string(each.of.flag)},
+                                   {"flush", to_string(each.of.how)},  {"relaxed_ordering", each.of.relaxed},
+                                   {"memory", each.of.memory_words()}, {"reader", each.of.reader_words()}};
         if (each.refused.empty())
             row.update({{"trials", each.trials},
                         {"stale", each.stale},

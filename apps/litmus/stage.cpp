@@ -7,7 +7,7 @@ namespace {
 words::kind kind_of(const cell& what, const machine& on)
 {
     if (what.where == place::gpu)
-        return words::of_gpu;
+        return what.vmm ? words::mapped : words::of_gpu;
     return on.owner && what.needs_gpu() ? words::pinned : words::of_host;
 }
 
@@ -29,8 +29,9 @@ const machine& with_gpu_in_use(const machine& on)
 stage::stage(const cell& wanted, const trial_options& given, const machine& on_it)
     : what(wanted), options(given), on(with_gpu_in_use(on_it)), words_each(given.bytes / 8),
       flags_apart(wanted.flag == flag_place::other_region || wanted.flag == flag_place::host_memory),
-      first(on.port, 3 * given.pairs), target(std::size_t{given.pairs} * (words_each + 8), kind_of(wanted, on)),
-      other(std::size_t{given.pairs} * 8, kind_of_flags(wanted, on)),
+      first(on.port, 3 * given.pairs),
+      target(std::size_t{given.pairs} * (words_each + 8), kind_of(wanted, on), on.gpus()),
+      other(std::size_t{given.pairs} * 8, kind_of_flags(wanted, on), on.gpus()),
       source(std::size_t{given.pairs} * words_each + 8, on.owner ? words::pinned : words::of_host),
       scratch(512, words::of_host), target_region(first.domain(), target, wanted.relaxed),
       other_region(first.domain(), other, wanted.relaxed), source_region(first.domain(), source, false),

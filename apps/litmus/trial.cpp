@@ -95,6 +95,15 @@ double outcome::upper_bound() const
     return std::min(1.0, high / static_cast<double>(trials));
 }
 
+std::vector<int> machine::gpus() const
+{
+    std::vector<int> numbers;
+    for (const gpu* const each : {owner, peer})
+        if (each)
+            numbers.push_back(each->number());
+    return numbers;
+}
+
 std::string why_not(const cell& wanted, const machine& on)
 {
     if (std::string never = wanted.why_never(); !never.empty())
@@ -105,6 +114,8 @@ std::string why_not(const cell& wanted, const machine& on)
         return "needs --peer-gpu";
     if (wanted.needs_second_nic() && on.second.device.empty())
         return "needs --second";
+    if (std::string none = wanted.vmm ? why_no_vmm(*on.owner) : ""; !none.empty())
+        return none;
     if (wanted.how == flush::driver && (on.owner->flush_options() & 1) == 0)
         return "the GPU has no flush by the driver's call";
     if (!on.atomics_in_gpu && wanted.by == writer::write_then_atomic && wanted.flag_in_gpu())

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cells.hpp"
 #include "verbs.hpp"
@@ -25,6 +26,9 @@ struct machine {
     const gpu* owner = nullptr;    ///< of memory, and of kernels and copies; nullptr: there is none
     const gpu* peer = nullptr;     ///< that reads the memory of the other one; the same
     bool atomics_in_gpu = true;    ///< false: the NIC has refused one, in memory of a GPU
+
+    /// Numbers of owner and peer, as far as they are there.
+    std::vector<int> gpus() const;
 };
 
 struct outcome {

@@ -45,17 +45,21 @@ stands_in()
 
 all="--gpu 0 --peer-gpu 1 -d stand_in_0 --second stand_in_1"
 # Few pairs, many rounds: the first data of each are late in some of them, also where threads wait for processors.
-stands_in $all --only "WRITE,data in GPU" --pairs 16 --trials 6000 --json >"$work/late"
-check "late bytes in a GPU: exit status" 3 $?
-check "late bytes in a GPU: no flush, and flushes" "60 READ, other pair | 6000 | are_none
+# Memory of a GPU by cuMemAlloc() and by cuMemCreate().
+for memory in alloc vmm; do
+    stands_in $all --memory $memory --only "WRITE,data in GPU" --pairs 16 --trials 6000 --json >"$work/late"
+    check "$memory, late bytes in a GPU: exit status" 3 $?
+    check "$memory, late bytes in a GPU: no flush, and flushes" "60 READ, other pair | 6000 | are_none
 60 READ, same pair | 6000 | are_none
 60 driver's call | 6000 | are_none
 60 none | 6000 | are_some" "$(rows "$work/late" flush | grep -v second)"
-check "four parties: a READ by the NIC that wrote the flag alone is no flush" "18 READ, second NIC | 6000 | are_some" \
-    "$(rows "$work/late" flush | grep second)"
-check "late bytes in a GPU: who reads" "are_some CPU by copies
+    check "$memory, four parties: a READ by the NIC that wrote the flag alone is no flush" "18 READ, second NIC | 6000 | are_some" \
+        "$(rows "$work/late" flush | grep second)"
+    check "$memory, late bytes in a GPU: who reads" "are_some CPU by copies
 are_some GPU
 are_some second GPU" "$(rows "$work/late" reader flush | sed -n "s/[0-9]* \(.*\) | none | 6000 | \(.*\)/\2 \1/p")"
+done
+check "--memory vmm: only such memory of a GPU" "258 GPU VMM" "$(rows "$work/late" memory | awk '{n += $1; m = $2 " " $3} END {print n, m}')"
 stands_in $all --only "WRITE,data in host / read by GPU" --pairs 16 --trials 6000 --json >"$work/host"
 check "late bytes in the host, read by a GPU" "14 READ, other pair | 6000 | are_none
 14 READ, same pair | 6000 | are_none
@@ -83,9 +87,20 @@ check_has "--until 3: the kernel ends there" "
 check_has "the GPU's promises are told" \
     "GPU: stand-in 1; GPU_DIRECT_RDMA_WRITES_ORDERING 100 (owner), FLUSH_WRITES_OPTIONS 1 (driver's call)" "$(cat "$work/table")"
 check_has "registered by its address" "Memory of the GPU was registered by ibv_reg_mr." "$(cat "$work/table")"
-STAND_IN_NIC=dma_buf,orderly stands_in --gpu 0 --only "WRITE / other region / none,data in GPU" --trials 100 >"$work/dma_buf"
+STAND_IN_NIC=dma_buf,orderly stands_in --gpu 0 --only "WRITE / other region / none,data in GPU" --memory alloc,vmm --trials 100 >"$work/dma_buf"
 check "a NIC that takes dma-bufs only: exit status" 0 $?
+check "a NIC that takes dma-bufs only: rows of both memories" "4 4" \
+    "$(grep -c "^GPU  *[GCs]" "$work/dma_buf") $(grep -c "^GPU VMM" "$work/dma_buf")"
 check_has "registered by a dma-buf" "Memory of the GPU was registered by ibv_reg_dmabuf_mr." "$(cat "$work/dma_buf")"
+STAND_IN_LACKS=110 stands_in --gpu 0 --memory alloc,vmm --only "WRITE / same region / none" --strict --trials 100 >"$work/lacks"
+check_has "a GPU without mapped memory for NICs" \
+    "the GPU has no mapped memory (cuMemCreate) that NICs reach: GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED is 0" "$(cat "$work/lacks")"
+check "a GPU without mapped memory for NICs: the others are there" "0" "$(grep -c "^GPU VMM" "$work/lacks")"
+STAND_IN_REFUSES=cuMemCreate stands_in --gpu 0 --memory alloc,vmm --only "WRITE / same region / none,read by GPU,data in GPU" --strict \
+    --trials 100 >"$work/refused"
+check_has "a driver that creates no memory: the row says so" \
+    "not run: the GPU gives no memory that NICs reach (cuMemCreate): STAND_IN (801)" "$(cat "$work/refused")"
+check "a driver that creates no memory: rows of cuMemAlloc() run" 1 "$(grep -c "^GPU  *GPU .* 100 " "$work/refused")"
 : >"$work/long"
 STAND_IN_HIDES=1 LD_LIBRARY_PATH=$late:$vendor "$litmus" --gpu 0 --only "data in GPU / read by GPU" --trials 1000000000 >"$work/long" 2>&1 &
 program=$!
@@ -105,6 +120,8 @@ refused "2 weftio-litmus: there is no GPU at 0000:17:00.0; \`nvidia-smi -L\` and
 refused "2 weftio-litmus: --peer-gpu is the GPU of --gpu; give another one" --gpu 1 --peer-gpu 1
 refused "1 weftio-litmus: --peer-gpu requires --gpu
 Run with --help for usage." --peer-gpu 1
+refused "1 weftio-litmus: --memory alloc,managed: managed is no memory of a GPU; give alloc, vmm, or alloc,vmm
+Run with --help for usage." --memory alloc,managed
 refused "2 weftio-litmus: --second stand_in_0: that is the first device, too; give another one, or -d" --second stand_in_0
 check "no driver" 2 "$(LD_LIBRARY_PATH=$late "$litmus" --gpu 0 >"$work/words" 2>&1; echo $?)"
 [ -e /dev/nvidia0 ] || check_has "no driver: why" "weftio-litmus: no driver of NVIDIA's GPUs (libcuda.so.1: " "$(cat "$work/words")"
@@ -115,10 +132,10 @@ check_has "rows that all need a GPU: why" "needs --gpu" "$(cat "$work/table")"
 if [ -x "$build/apps/weftio-run" ]; then
     needs_weftio_run "weftio-litmus with memory of a GPU under weftio-run"
     bounded env STAND_IN_HIDES=1 LD_LIBRARY_PATH="${WEFTIO_CUDA_DRIVER:-$vendor}" "$run" --wire litmus-gpu-$$ --devices 2 -- \
-        "$litmus" --gpu 0 -d mlx5_0 --second mlx5_1 --strict --only GPU --trials 300 --json >"$work/run" 2>"$work/words"
+        "$litmus" --gpu 0 -d mlx5_0 --second mlx5_1 --memory alloc,vmm --strict --only GPU --trials 300 --json >"$work/run" 2>"$work/words"
     check "under weftio-run: exit status" 0 $? || head "$work/words"
     check "under weftio-run" "" "$(rows "$work/run" flush | grep -v "| 300 | are_none")"
-    check_has "under weftio-run: no atomics" "16 the NIC refuses atomics in memory of a GPU" "$(why "$work/run")"
+    check_has "under weftio-run: no atomics" "32 the NIC refuses atomics in memory of a GPU" "$(why "$work/run")"
 fi
 
 if assembler=$(PATH=$PATH:/usr/local/cuda/bin command -v ptxas); then

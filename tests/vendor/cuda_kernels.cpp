@@ -116,6 +116,8 @@ int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsig
     task what{};
     for (std::size_t at = 0; at < sizeof what / 8; ++at)
         std::memcpy(reinterpret_cast<std::byte*>(&what) + at * 8, arguments[at], 8);
+    if (!is_reached(what.data, in->of->number) || !is_reached(what.flags, in->of->number))
+        return invalid_value;
     in->is_busy = true;
     in->kernel = std::thread([in, what] {
         reading(what).run();

@@ -18,6 +18,10 @@ struct properties {
     unsigned char compression, rdma_capable;
     unsigned char rest[6];
 };
+/// CUmemAccessDesc.
+struct access_description {
+    int location_type, number, flags;
+};
 constexpr int descriptors = 1;
 
 unsigned long long add(std::shared_ptr<physical> what)
@@ -61,6 +65,9 @@ int cuMemGetAllocationGranularity(std::size_t* bytes, const properties*, int)
 /// @param wanted  nullptr: no memory that is shared
 int cuMemCreate(unsigned long long* handle, std::size_t bytes, const properties* wanted, unsigned long long)
 {
+    const char* const refused = std::getenv("STAND_IN_REFUSES");
+    if (refused && std::strcmp(refused, "cuMemCreate") == 0)
+        return not_supported;
     const properties as = wanted ? *wanted : properties{};
     const int descriptor = memfd_create(name_of(as).c_str(), MFD_CLOEXEC);
     if (descriptor < 0 || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
@@ -76,6 +83,13 @@ int cuMemCreate(unsigned long long* handle, std::size_t bytes, const properties*
     *handle = add(std::move(made));
     return success;
 }
+/// For a stand-in of a NIC: whether it reaches what lies there, as gpuDirectRDMACapable says of mapped memory.
+bool stand_in_is_for_nics(device_pointer at)
+{
+    const std::lock_guard lock(mutex);
+    const mapping* const there = mapping_of(at);
+    return !there || (there->block->rdma_capable && there->block->handle_types == descriptors);
+}
 int cuMemRelease(unsigned long long handle)
 {
     const std::lock_guard lock(mutex);
@@ -90,11 +104,15 @@ int cuMemMap(device_pointer at, std::size_t bytes, std::size_t, unsigned long lo
     if (mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, found->second->descriptor, 0) ==
         MAP_FAILED)
         return out_of_memory;
-    mappings[at] = {bytes, found->second};
+    mappings[at] = {.bytes = bytes, .block = found->second};
     return success;
 }
-int cuMemSetAccess(device_pointer at, std::size_t bytes, const void*, std::size_t)
+int cuMemSetAccess(device_pointer at, std::size_t bytes, const access_description* of, std::size_t count)
 {
+    const std::lock_guard lock(mutex);
+    if (const auto found = mappings.find(at); found != mappings.end())
+        for (std::size_t each = 0; each < count; ++each)
+            found->second.reached |= 1u << of[each].number;
     const int seen = hides ? PROT_NONE : PROT_READ | PROT_WRITE;
     return mprotect(reinterpret_cast<void*>(at), bytes, seen) == 0 ? success : invalid_value;
 }

@@ -12,7 +12,12 @@ struct promises {
     int ordering = 100, flush_options = 1, stream_flushes = 1;
 };
 promises promised;
-std::atomic<int> lacking{0};
+int lacked_from_start()
+{
+    const char* const number = std::getenv("STAND_IN_LACKS");
+    return number ? std::atoi(number) : 0;
+}
+std::atomic<int> lacking{lacked_from_start()};
 
 struct write {
     device_pointer to;
@@ -101,7 +106,7 @@ void stand_in_promise(int ordering, int flush_options, int stream_flushes)
 {
     promised = {ordering, flush_options, stream_flushes};
 }
-/// For tests: GPUs lack what this attribute tells; 0: nothing.
+/// For tests: GPUs lack what this attribute tells; 0: nothing. The variable STAND_IN_LACKS is the same from the start.
 void stand_in_lack(int attribute)
 {
     lacking = attribute;

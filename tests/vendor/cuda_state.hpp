@@ -78,6 +78,7 @@ struct physical {
 struct mapping {
     std::size_t bytes;
     std::shared_ptr<physical> block;
+    unsigned reached = 0; ///< a bit for each GPU that has access
 };
 
 inline std::mutex mutex;
@@ -296,6 +297,14 @@ inline std::byte* alias_of(std::uintptr_t address)
     if (const mapping* const there = mapping_of(address))
         return there->block->alias + (address - std::prev(mappings.upper_bound(address))->first);
     return of_gpus().alias(address);
+}
+
+/// Whether kernels of a GPU may access what lies there: of mapped memory cuMemSetAccess() tells.
+inline bool is_reached(std::uintptr_t address, int gpu)
+{
+    const std::lock_guard lock(mutex);
+    const mapping* const there = mapping_of(address);
+    return !there || (there->reached >> gpu & 1u) != 0;
 }
 
 /// Whether these bytes are the host's, or all of them allocated, and mapped, on a GPU.

@@ -121,6 +121,7 @@ bus& bus_of(const ibv_qp* pair)
 /// Of the stand-in of NVIDIA's driver, if the program has opened it.
 struct driver {
     void* (*alias)(unsigned long long) = nullptr;
+    bool (*is_for_nics)(unsigned long long) = nullptr;
 };
 const driver& the_driver()
 {
@@ -130,6 +131,7 @@ const driver& the_driver()
         if (!library)
             return made;
         made.alias = reinterpret_cast<decltype(made.alias)>(dlsym(library, "stand_in_alias"));
+        made.is_for_nics = reinterpret_cast<decltype(made.is_for_nics)>(dlsym(library, "stand_in_is_for_nics"));
         if (const auto on_flush = reinterpret_cast<void (*)(void (*)())>(dlsym(library, "stand_in_on_flush")))
             on_flush([] {
                 for (device* const each : devices())
@@ -138,6 +140,16 @@ const driver& the_driver()
         return made;
     }();
     return only;
+}
+
+ibv_mr* region_at(ibv_pd* domain, void* memory, std::size_t bytes)
+{
+    auto* const made = new ibv_mr{};
+    made->context = domain->context;
+    made->addr = memory;
+    made->length = bytes;
+    made->lkey = made->rkey = 7;
+    return made;
 }
 
 struct completions : ibv_cq {
@@ -304,16 +316,13 @@ int ibv_dealloc_pd(ibv_pd* domain)
 }
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* memory, std::size_t bytes, int)
 {
-    if (is_asked("dma_buf") && at(reinterpret_cast<std::uintptr_t>(memory)) != memory) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory);
+    if ((is_asked("dma_buf") && at(address) != memory) ||
+        (the_driver().is_for_nics && !the_driver().is_for_nics(address))) {
         errno = EFAULT;
         return nullptr;
     }
-    auto* const made = new ibv_mr{};
-    made->context = domain->context;
-    made->addr = memory;
-    made->length = bytes;
-    made->lkey = made->rkey = 7;
-    return made;
+    return region_at(domain, memory, bytes);
 }
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* memory, std::size_t bytes, std::uint64_t, unsigned)
 {
@@ -321,12 +330,11 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* memory, std::size_t bytes, std::u
 }
 ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* domain, std::uint64_t, std::size_t bytes, std::uint64_t address, int, int)
 {
-    auto* const made = new ibv_mr{};
-    made->context = domain->context;
-    made->addr = reinterpret_cast<void*>(address);
-    made->length = bytes;
-    made->lkey = made->rkey = 7;
-    return made;
+    if (the_driver().is_for_nics && !the_driver().is_for_nics(address)) {
+        errno = EOPNOTSUPP;
+        return nullptr;
+    }
+    return region_at(domain, reinterpret_cast<void*>(address), bytes);
 }
 int ibv_dereg_mr(ibv_mr* region)
 {
