@@ -5,11 +5,13 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import statistics
 import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+BUILD = HERE.parent / "build" if (HERE / "CMakeLists.txt").is_file() else HERE.parent  # of this checkout; an unpacked bundle is its own
 KEYS = ("name", "value", "unit", "low", "high", "rounds", "peer", "ratio", "goal", "met", "machine")
 LESS_IS_BETTER = ("ns", "us", "ms", "s", "bytes", "MiB", "MiB an hour", "frames", "waits")
 
@@ -30,6 +32,33 @@ def writable(text):
             return pathlib.Path(text)
     except OSError as failure:
         raise argparse.ArgumentTypeError(f"{text} cannot be written ({failure.strerror}); name a file that can be made")
+
+
+def find(folder, program):
+    """The path of a program in a build folder or an unpacked bundle; None if it is not there."""
+    in_bundle = {"gpu_bench": "weftio-gpu-bench"}.get(program, program)
+    places = (folder / "bench" / program, folder / "bin" / in_bundle, folder / program, folder / in_bundle)
+    return next((place for place in places if place.is_file() and os.access(place, os.X_OK)), None)
+
+
+def find_peer(folder, program):
+    """The path of a program of others: the bundle's, or the machine's; None if there is none."""
+    return find(folder, program) or shutil.which(program)
+
+
+def two_cores():
+    """The first two cores that this process may use; no two hyperthreads of one core, if it may use others."""
+    cores, seen = sorted(os.sched_getaffinity(0)), set()
+    for core in cores:
+        try:
+            siblings = pathlib.Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list").read_text(encoding="ascii")
+        except OSError:
+            siblings = str(core)
+        if siblings not in seen:
+            seen.add(siblings)
+            if core != cores[0]:
+                return cores[0], core
+    return (*cores, *cores)[:2]
 
 
 def goals():

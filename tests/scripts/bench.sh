@@ -87,6 +87,12 @@ if [ "$(id -u)" = 0 ] && ip netns add "weftio-bench-$$" 2>/dev/null; then
     check "versus: writes on a veth pair: beside frames, and beside UCX where it is installed" \
         "1 $(command -v ucx_perftest >/dev/null && echo 1 || echo 0)" \
         "$(grep -c '"peer": "rdma af_packet on veth: frames' "$work/versus.json") $(grep -c '"peer": "rdma af_packet on veth: UCX' "$work/versus.json")"
+    # Ended in the middle, it removes the namespaces that it made.
+    left_behind() { ip netns list | grep -oE '^weftio-(compare|ucx-[a-z]*)-[0-9]+' | while read -r name; do kill -0 "${name##*-}" 2>/dev/null || echo "$name"; done; }
+    before=$(left_behind)
+    said=$(bench/figures --build "$build" --only versus --limit 4 --words="--only rdma --rounds 1 --seconds 60" 2>&1)
+    check_has "versus: ended in the middle: is named" "versus (not done within 4 s)" "$said"
+    check "versus: ended in the middle: no namespace stays" "$before" "$(left_behind)"
 else
     echo "not checked: writes on a veth pair (network namespaces want root)"
 fi
@@ -166,6 +172,22 @@ check "figures: rows of programs" 2 "$(grep -c '"program": "steering_bench"' "$w
 check "figures: the last line tells of the goals" 1 \
     "$(tail -1 <<<"$said" | grep -cE '^0 of [0-9]+ goals met; not measured: .*neighbor_bench: beside bad entries')" || echo "$said"
 
+# A program that does not end is ended, and the others are measured.
+mkdir -p "$work/slow/bench"
+printf '#!/bin/sh\necho "$$" >%s/slow/pid; exec sleep 600\n' "$work" >"$work/slow/bench/a_bench"
+printf '#!/bin/sh\nexec "%s/bench/steering_bench" --only parse --rounds 1 --seconds 0.001 "$@"\n' "$build" >"$work/slow/bench/b_bench"
+chmod +x "$work"/slow/bench/*
+said=$(bench/figures --build "$work/slow" --only a_bench --only b_bench --limit 5 --json "$work/slow.json" 2>&1)
+check "figures: a program that does not end: exit status" 1 $? || echo "$said"
+check_has "figures: a program that does not end: is named" "failed: a_bench (not done within 5 s)" "$said"
+check "figures: a program that does not end: is no longer there" 1 "$(kill -0 "$(cat "$work/slow/pid")" 2>/dev/null; echo $?)"
+check "figures: a program that does not end: rows of the others" 2 "$(grep -c '"program": "steering_bench"' "$work/slow.json")"
+for words in "--sizes 63" "--sizes 64,x" "--cores 0" "--cores 0,4096"; do
+    said=$(bench/versus --build "$build" $words 2>&1)
+    check "versus $words: exit status" 2 $? || echo "$said"
+    check_has "versus $words: names the value" "${words#* } are not" "$said"
+done
+
 # Made-up figures for everything that README.md and bench/README.md can show: each of their cells is written, and nothing else is touched.
 python3 - "$work" <<'END'
 import importlib.machinery, json, re, sys, types
@@ -182,7 +204,7 @@ def made_up(path, names, machine):
 few = [name for _, name, _ in figures.README]
 more = [name for template in figures.MORE.values() for name in re.findall("{([^}]*)}", template)]
 made_up("made-up.json", [*few, *more, "gpu_bench|a flag", "gpu_bench|an item, kernel-peer-kernel"], "2 cores, AMD, made up")
-made_up("many.json", few, "16 cores, Xeon, made up")
+made_up("many.json", [*few, *more], "16 cores, Xeon, made up")
 made_up("other.json", few, "4 cores, M1, made up")
 print("few", len(few), "more", len(figures.MORE), file=open(f"{sys.argv[1]}/counts", "w"))
 END
@@ -200,6 +222,9 @@ check "bench/README.md: each row that figures names is written, and nothing else
 check "README.md: written from a file of the other machine" "" "$(bench/figures --readme "$work/many.json" --into "$work" 2>&1)"
 check "README.md: each row is written for both machines" "$few" \
     "$(grep -c '^| [^|]* | 7654 ns .*| 7654 ns .*| >= 12.5 of that |$' "$work/README.md")"
+check "bench/README.md: each row is written for both machines" "$more" "$(grep -c '^| [^|]* |[^|]*7654[^|]*|[^|]*7654' "$work/bench/README.md")"
+check_has "README.md: files of two machines at once" "the figures are from AMD and Intel; write those of one machine at a time" \
+    "$(bench/figures --readme "$work/made-up.json" "$work/many.json" --into "$work" 2>&1)"
 check_has "README.md: a machine that has no columns" 'from "4 cores, M1, made up", and README.md has columns for AMD and Intel' \
     "$(bench/figures --readme "$work/other.json" --into "$work" 2>&1)"
 check "README.md: has twelve rows at most" 1 $((few <= 12))
