@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes an archive that runs where nothing is installed: programs, the libraries they need, DPDK's drivers, and what is to be read:
-# docs/, share/man/ and the licenses, ours and those of the libraries.
+# docs/, share/man/ and the licenses, ours and those of the libraries. With forward_bench, also what bench/versus compares it with:
+# this machine's dpdk-testpmd, if there is one.
 #
 #   cmake/bundle.sh BUILD_DIR ARCHIVE.tar.gz
 #   WEFTIO_BUNDLE_ONLY="weftio-gpu-test|doca_bench" cmake/bundle.sh BUILD_DIR ARCHIVE.tar.gz     these programs only
@@ -42,6 +43,10 @@ if [ -n "${WEFTIO_BUNDLE_ONLY:-}" ]; then
     find "$root/bin" -type f -regextype posix-extended ! -regex ".*/($WEFTIO_BUNDLE_ONLY)" -delete
 fi
 
+mkdir "$root/libexec"
+[ ! -f "$root/bin/forward_bench" ] || ! testpmd=$(command -v dpdk-testpmd) || cp -L "$testpmd" "$root/libexec/"
+programs=$(find "$root/bin" "$root/libexec" -type f)
+
 pmds=$(ls -d /usr/lib/x86_64-linux-gnu/dpdk/pmds-* | head -n 1)
 nics='atlantic axgbe bnxt cxgbe e1000 ena enic fm10k hns3 i40e iavf ice igc ionic ixgbe mlx4 mlx5 netvsc ngbe nfp qede sfc txgbe virtio vmxnet3'
 for driver in bus_vdev bus_pci bus_auxiliary bus_vmbus mempool_ring net_null net_ring net_pcap net_tap net_af_packet net_af_xdp \
@@ -57,11 +62,11 @@ done
 # EAL loads the drivers of an installed DPDK by itself, and a driver that is there twice is fatal: ours looks where nothing is. The
 # path keeps its length; Weftio loads the folder above (lib/src/core/program.cpp).
 nowhere=$(printf '/nowhere%*s' $((${#pmds} - 8)) '' | tr ' ' '_')
-needs_eal=$(libraries_of "$root"/bin/* | awk '/librte_eal/ {path = $3} END {print path}')
+needs_eal=$(libraries_of $programs | awk '/librte_eal/ {path = $3} END {print path}')
 LC_ALL=C sed "s#$pmds#$nowhere#g" "$needs_eal" >"$root/lib/$(basename "$needs_eal")"
 grep -q "$nowhere" "$root/lib/$(basename "$needs_eal")" || fail "$needs_eal does not name $pmds"
 glibc='^(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libcuda)\.'
-libraries_of "$root"/bin/* "$root"/lib/*.so.* >"$stage/libraries"
+libraries_of $programs "$root"/lib/*.so.* >"$stage/libraries"
 missing=$(awk '/=> not found/ {print $1}' "$stage/libraries" | sort -u)
 [ -z "$missing" ] || fail "no $missing in $build/lib, in LD_LIBRARY_PATH or on this machine; build or install it"
 for library in $(awk '$2 == "=>" && $3 ~ /^\// {print $3}' "$stage/libraries" | sort -u); do
@@ -70,7 +75,7 @@ done
 # Whose the libraries are, as Debian's packages say.
 package_of() { dpkg-query -S "*/$1" 2>/dev/null | head -n 1 | cut -d: -f1 || true; } # none for one of the build
 mkdir -p "$root/licenses" "$root/share/man/man1" "$root/bench"
-cp "$source/bench/pairs" "$source/bench/table.py" "$root/bench/" # compares this bundle with another
+cp "$source"/bench/{pairs,figures,versus,table.py,goals.json,README.md} "$root/bench/" # figures of this bundle, beside another, or testpmd
 cp "$source/LICENSE" "$source/README.md" "$source/CHANGELOG.md" "$root/"
 cp -r "$source/docs" "$root/docs"
 mv "$root"/docs/weftio-*.1 "$root/share/man/man1/"
@@ -78,7 +83,22 @@ for library in "$root"/lib/*.so*; do
     package=$(package_of "$(basename "$library")")
     [ -f "/usr/share/doc/$package/copyright" ] && cp "/usr/share/doc/$package/copyright" "$root/licenses/$package"
 done
-strip --strip-debug "$root"/bin/* "$root"/lib/*.so* 2>/dev/null || true
+strip --strip-debug $programs "$root"/lib/*.so* 2>/dev/null || true
+# EAL loads no drivers from folders below one where everybody may write, such as /tmp: the loader loads those that versus names.
+if [ -f "$root/libexec/dpdk-testpmd" ]; then
+    cat >"$root/bin/dpdk-testpmd" <<'END'
+#!/bin/sh
+root=$(dirname "$(dirname "$(readlink -f "$0")")")
+drivers=
+for driver in mempool_ring net_null net_ring net_af_packet net_af_xdp; do
+    for file in "$root"/lib/librte_$driver.so.*; do
+        [ ! -f "$file" ] || drivers="$drivers ${file##*/}"
+    done
+done
+LD_LIBRARY_PATH=$root/lib LD_PRELOAD=$drivers exec "$root/libexec/dpdk-testpmd" "$@"
+END
+    chmod +x "$root/bin/dpdk-testpmd"
+fi
 tar -C "$stage" -czf "$stage/archive" weftio
 mv "$stage/archive" "$archive"
 echo "$archive: $(du -h "$archive" | cut -f1), $(ls "$root/bin" | wc -l) programs, $(ls "$root/lib" | wc -l) libraries"

@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 
 # A library of the build has no package, and so no license of its own; it lies where LD_LIBRARY_PATH says, too.
-LD_LIBRARY_PATH=$(realpath "$build/lib") WEFTIO_BUNDLE_ONLY="simple_receive|weftio-replay|doca_test" \
+LD_LIBRARY_PATH=$(realpath "$build/lib") WEFTIO_BUNDLE_ONLY="simple_receive|weftio-replay|doca_test|forward_bench|steering_bench" \
     "$here/cmake/bundle.sh" "$build" "$work/bundle.tar.gz" >"$work/words" 2>&1 || fail "no bundle: $(cat "$work/words")"
 
 # What is not built is named, and the archive of an earlier call does not stay.
@@ -46,5 +46,17 @@ for file in LICENSE README.md docs/troubleshooting.md docs/guide.md share/man/ma
 done
 said=$(bench/pairs --list --only forward 2>&1)
 [[ $said == forward_bench ]] || fail "bench/pairs does not run in it: $said"
+# Figures of a machine with nothing installed; beside testpmd where this machine has one to pack.
+bench/figures --only steering_bench --words="--only parse --rounds 1 --seconds 0.001" --json "$work/figures.json" >"$work/said" 2>&1 ||
+    fail "bench/figures ended with status $?: $(cat "$work/said")"
+[[ $(grep -c '"program": "steering_bench"' "$work/figures.json") == 2 ]] || fail "bench/figures has no rows: $(cat "$work/said")"
+if command -v dpdk-testpmd >/dev/null; then
+    bench/figures --only versus --words="--only ring --rounds 1 --seconds 0.05" --json "$work/versus.json" >"$work/said" 2>&1 || fail "bench/figures with testpmd ended with status $?: $(cat "$work/said")"
+    grep -q '"peer": "forward ring 64: testpmd macswap"' "$work/versus.json" || fail "no figure is beside testpmd: $(cat "$work/said")"
+    LD_DEBUG=libs bin/dpdk-testpmd --help 2>&1 | grep -o "calling init: /.*librte_[^ ]*" | awk '{print $3}' >"$work/loaded"
+    grep -q net_null "$work/loaded" || fail "testpmd loads no drivers"
+    grep -v "^$work/" "$work/loaded" && fail "testpmd loads libraries of DPDK that are not the bundle's"
+fi
+[[ -z $(find bench -name '*.pyc') ]] || fail "programs in Python write into the bundle"
 grep -q "BSD" licenses/*rte* licenses/*dpdk* 2>/dev/null || fail "DPDK's license is missing: $(ls licenses)"
 echo "a bundle below /tmp: runs, with drivers, licenses and documentation of its own"
