@@ -102,10 +102,10 @@ TEST(RemovedDevices, DoNotHinderThePortsThatFollow)
 TEST(RemovedDevices, ConnectNoQueuePair)
 {
     const weftio::device cpu = weftio::device::open("cpu");
-    weftio::port_options turning = inline_mode;
-    turning.application_turns = true;
-    weftio::port port = weftio::port::open("net_null_leaves", turning), peers = weftio::port::open("loopback", turning);
-    const weftio::rdma_device here(port, {.address = "10.0.0.1"}), there(peers, {.address = "10.0.0.2"});
+    weftio::port port = weftio::port::open("net_null_leaves", inline_mode),
+                 peers = weftio::port::open("loopback", inline_mode);
+    const weftio::rdma_device here(port, {.address = "10.0.0.1", .application_turns = true}),
+        there(peers, {.address = "10.0.0.2", .application_turns = true});
     weftio::rdma_queue queue(here, cpu), peer(there, cpu);
     const weftio::rdma_address address = peer.address();
     ASSERT_EQ(rte_eal_hotplug_remove("vdev", "net_null_leaves"), 0);
