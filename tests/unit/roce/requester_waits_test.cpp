@@ -98,7 +98,7 @@ TEST_F(RoceOverdue, RepeatsOnePacketWhenAnswersAreOnlyLate)
     EXPECT_EQ(end.ours.repeated.value(), 1u);
 }
 
-/// Answers have become slower than ever before, for good: a few packets are repeated, until one that is not tells how slow.
+/// Answers have become slow for good: a few packets are repeated, until the answer to one that is not is measured.
 TEST_F(RoceOverdue, LearnsThatAnswersHaveBecomeSlow)
 {
     for (unsigned message = 0; message < 50; ++message) {
