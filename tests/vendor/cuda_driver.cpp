@@ -2,12 +2,41 @@
 // variable STAND_IN_HIDES says so), whose streams do at once what they are told, unless a test holds them. Contexts are
 // strict: what a call does not find current it refuses, as the driver does. Allocations lie side by side; what was
 // freed cannot be accessed, and comes back at once when as much is allocated, on any GPU.
+#include <atomic>
 #include <cstdio>
 #include <thread>
 
 #include "cuda_state.hpp"
 
 using namespace stand_in;
+
+namespace {
+
+/// Copies that streams were asked for in one direction.
+struct copy_count {
+    std::atomic<std::uint64_t> copies{0}, bytes{0};
+    void add(std::size_t more) noexcept
+    {
+        copies.fetch_add(1, std::memory_order_relaxed);
+        bytes.fetch_add(more, std::memory_order_relaxed);
+    }
+};
+copy_count to_gpu, from_gpu;
+
+/// With the variable STAND_IN_COUNTS, at the end of the process.
+void print_counts()
+{
+    const auto print = [](const char* which, const copy_count& all) {
+        const std::uint64_t copies = all.copies, bytes = all.bytes;
+        std::fprintf(stderr, "stand-in: %s: %llu copies of %.0f bytes\n", which,
+                     static_cast<unsigned long long>(copies),
+                     copies == 0 ? 0. : static_cast<double>(bytes) / static_cast<double>(copies));
+    };
+    print("to the GPU", to_gpu);
+    print("from the GPU", from_gpu);
+}
+
+} // namespace
 
 extern "C" {
 
@@ -57,6 +86,10 @@ int cuInit(unsigned)
 {
     static const int at_exit = std::atexit([] { ended = true; });
     (void)at_exit;
+    if (static const bool counts = std::getenv("STAND_IN_COUNTS") != nullptr; counts) {
+        static const int printed = std::atexit(print_counts);
+        (void)printed;
+    }
     if (std::getenv("STAND_IN_HIDES"))
         hides = true;
     return success;
@@ -194,12 +227,14 @@ int cuMemcpyDtoHAsync_v2(void* to, device_pointer from, std::size_t bytes, strea
 {
     if (!is_known(from))
         return invalid_value;
+    from_gpu.add(bytes);
     return cuMemcpyAsync(reinterpret_cast<device_pointer>(to), from, bytes, in);
 }
 int cuMemcpyHtoDAsync_v2(device_pointer to, const void* from, std::size_t bytes, stream* in)
 {
     if (!is_known(to))
         return invalid_value;
+    to_gpu.add(bytes);
     if (status_of(in) == success && is_late(to, from, bytes))
         return success;
     return cuMemcpyAsync(to, reinterpret_cast<device_pointer>(from), bytes, in);
