@@ -1,5 +1,6 @@
 #include "roce/key_memory.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/guarded.hpp"
@@ -23,6 +24,9 @@ bool store(std::byte* at, std::span<const std::uint8_t> bytes) noexcept
         weftio_store_release_sys_u64(reinterpret_cast<weftio_u64*>(at), number);
     });
 }
+
+/// Of bytes that are read ahead of the packets of a READ.
+constexpr std::uint32_t most_ahead = 65536;
 
 } // namespace
 
@@ -90,8 +94,14 @@ refusal key_memory::read(const remote_range& range, std::span<const std::uint8_t
 [[gnu::cold]] refusal key_memory::read_staged(const remote_range& range, std::span<const std::uint8_t>& bytes)
 {
     keys::located found;
-    const refusal why = find_staged(range, access::remote_read, found);
-    return why == refusal::none ? staged_->read(found, range.bytes, bytes) : why;
+    if (const refusal why = find_staged(range, access::remote_read, found); why != refusal::none)
+        return why;
+    wanted_bytes part = staged_->part_of_read(range.bytes);
+    part.ahead = std::min(part.ahead, most_ahead);
+    const remote_range all{range.key, range.address, part.count + part.ahead};
+    if (keys::located there; part.ahead != 0 && find_staged(all, access::remote_read, there) != refusal::none)
+        part.ahead = 0;
+    return staged_->read(found, part, bytes);
 }
 
 refusal key_memory::word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word)

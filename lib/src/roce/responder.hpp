@@ -54,6 +54,13 @@ class responder {
     /// Whether receive() has left a packet alone since the last call, because there was no room for a copy (not_now).
     /// The same packet may be passed again later; else it is as if it were lost.
     bool take_postponed() noexcept { return std::exchange(postponed_, false); }
+    /// A READ that is being answered.
+    struct unsent_read {
+        std::uint32_t psn = 0;   ///< of the request
+        std::uint32_t bytes = 0; ///< not sent yet
+    };
+    /// @pre send() reads memory for it
+    unsent_read sending() noexcept;
     /// What is still to come of the WRITE in progress. @pre there is one
     const remote_range& rest_of_write() const noexcept { return left_; }
     /// Changes the settings, except the first PSN, which is read by the constructor only.

@@ -67,6 +67,12 @@ bool responder::send_part_of_read(packet_sink& sink, allowance& most, answer& ne
     return true;
 }
 
+responder::unsent_read responder::sending() noexcept
+{
+    const answer& next = answers_.front();
+    return {next.psn, next.range.bytes - next.sent * settings_.path_mtu};
+}
+
 /// The memory of a READ has gone before all of it was read. If the READ is a repeat, it is dropped.
 bool responder::lose_read(const answer& next, refusal why, std::uint32_t psn)
 {

@@ -44,6 +44,12 @@ class hidden_pages {
     std::byte* hidden() const { return hidden_; }
     std::uint8_t* seen() const { return reinterpret_cast<std::uint8_t*>(seen_); }
     std::size_t bytes() const { return bytes_; }
+    /// Whether all of these bytes are here.
+    bool hold(const void* address, std::size_t bytes) const
+    {
+        const auto* const at = static_cast<const std::byte*>(address);
+        return at >= hidden_ && at <= hidden_ + bytes_ && bytes <= static_cast<std::size_t>(hidden_ + bytes_ - at);
+    }
     /// Where the CPU finds what is at this address; any other address stays what it is.
     std::byte* alias(const void* address) const
     {
@@ -76,6 +82,7 @@ class hidden_copies final : public devices::copy_queue {
     {
         if (refuses)
             return false;
+        EXPECT_TRUE(pages_.hold(which == direction::to_device ? to : from, bytes));
         return copy_queue::try_copy(to, from, bytes, which);
     }
     void fill(void*, std::uint32_t, std::size_t) noexcept override { ADD_FAILURE() << "nobody fills"; }

@@ -1,13 +1,10 @@
 // Queue pairs whose payload lies in memory that the CPU cannot access: a copy engine stages it, in order, and what
 // depends on a copy waits for it.
-#include <array>
 #include <cstring>
-#include <memory>
 
 #include <gmock/gmock.h>
 
-#include "two_ends.hpp"
-#include "unit/device/hidden_gpu.hpp"
+#include "staged_ends.hpp"
 
 namespace weftio::test {
 
@@ -15,50 +12,9 @@ namespace {
 
 using testing::HasSubstr;
 
-class RdmaStaged : public testing::TestWithParam<bool> {
+class RdmaStaged : public testing::TestWithParam<bool>, protected staged_ends {
  protected:
-    static constexpr std::size_t room = 16 << 20;
-
-    RdmaStaged()
-    {
-        ends.connect();
-        for (unsigned end = 0; end < 2; ++end)
-            for (std::size_t at = 0; at < room; ++at)
-                there(end).data()[at] = static_cast<std::uint8_t>(at * 7 + at / 251 + end);
-    }
-    hidden_memory& there(unsigned end) { return end == 0 ? ours : theirs; }
-    segment local(unsigned end, std::size_t at, std::size_t count)
-    {
-        return pointer(static_cast<std::uint32_t>(count), there(end).lkey(), there(end).address(at));
-    }
-    segment remote_at(unsigned end, std::size_t at) { return remote(there(end).address(at), there(end).lkey()); }
-    void post(std::uint32_t opcode, const std::vector<segment>& body, std::uint32_t immediate = 0)
-    {
-        a.post(opcode, body, immediate);
-        a.push();
-    }
-    /// Runs the engines, whatever waits.
-    void turns(unsigned count = 200)
-    {
-        for (unsigned each = 0; each < count; ++each)
-            for (unsigned end = 0; end < 2; ++end)
-                ends.at(end).turn();
-    }
-    std::uint64_t done() { return a.nic().counters().done; }
-    void expect_conserved_at_both()
-    {
-        for (unsigned end = 0; end < 2; ++end)
-            expect_conserved(ends.queue(end).nic().counters());
-    }
-    static bool equal(const std::uint8_t* one, const std::uint8_t* other, std::size_t count)
-    {
-        return std::memcmp(one, other, count) == 0;
-    }
-
-    two_ends ends{GetParam()};
-    fake_pair &a = ends.queue(0), &b = ends.queue(1);
-    end_memory &host = ends.memory(0), &peer_host = ends.memory(1);
-    hidden_memory ours{ends.at(0), room, all_rights}, theirs{ends.at(1), room, all_rights};
+    RdmaStaged() : staged_ends(GetParam()) {}
 };
 
 } // namespace
@@ -162,13 +118,8 @@ TEST_P(RdmaStaged, ShowsNoFlagBeforeTheBytesInFrontOfIt)
 /// A flush of one queue pair also waits for copies of others at the same engine, and makes none.
 TEST_P(RdmaStaged, EndsAFlushBehindTheCopiesUnderWay)
 {
-    std::array<std::unique_ptr<fake_pair>, 2> others;
-    for (unsigned end = 0; end < 2; ++end)
-        others[end] = std::make_unique<fake_pair>(ends.at(end));
-    ends.queues.swap(others);
-    ends.connect();
-    ends.queues.swap(others);
-    fake_pair& other = *others[1];
+    crowd others(ends, 1);
+    fake_pair& other = others.of(1, 0);
     const auto flush = [&](const segment& piece) {
         other.post(WEFTIO_OPCODE_DUMP, {piece});
         other.push();

@@ -229,7 +229,7 @@ frame_memory_list soft_port::take_up(std::shared_ptr<const devices::memory_block
 std::unique_ptr<staged_stream> soft_port::make_staged(const std::shared_ptr<devices::device_backend>& device)
 {
     auto block = std::make_shared<devices::memory_block>(device);
-    block->bytes = 2 * staged_stream::ring_bytes;
+    block->bytes = 2 * staged_stream::bytes_each_way;
     block->kind = memory_kind::cpu_device;
     block->at = device->allocate(block->bytes, 64, block->kind);
     return std::make_unique<staged_stream>(device->make_copy_queue(device), std::move(block));
@@ -304,13 +304,16 @@ try {
     let_go_of_device(block);
 }
 
+/// Whoever waits for copies afterwards waits for all bytes that the key has let in.
 void soft_port::forget_key(std::uint32_t key) noexcept
 {
     if (may_end())
         engines_.between_all_turns([&] {
             keys_.forget(key);
-            for (unsigned each = 0; each != engines_.count(); ++each)
+            for (unsigned each = 0; each != engines_.count(); ++each) {
                 sender(each).key_forgotten();
+                rdma(each).staged().end_all();
+            }
         });
 }
 

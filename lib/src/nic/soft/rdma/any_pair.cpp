@@ -52,19 +52,17 @@ bool any_pair::has_overrun() const noexcept
     return sends_.completes_each() && state_ != rdma_state::reset && (sends_.overran() || receives_.overran());
 }
 
-/// Ends what has waited for copies. What the turn sends waits for those that are under way; what it sends behind a
-/// failed copy, which is a NAK, does not.
-void any_pair::begin_staged_turn()
+/// Ends what has waited for copies.
+void any_pair::settle()
 {
     sends_.settle();
     receives_.settle();
-    if (staged_.pending() && !staged_.failed())
-        staged_.hold_packets();
 }
 
 /// Completes the failed entry first, because it is the reason for the flushed ones.
 void any_pair::flush_both()
 {
+    staged_.stop_collecting(); // no byte is written long after the end
     sends_.flush_unread();
     sends_.collect();
     receives_.flush();

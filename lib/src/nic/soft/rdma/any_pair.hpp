@@ -65,7 +65,7 @@ class any_pair : public turn_taker, public roce_receiver {
     void rest(const pair_rings& rings);
     bool has_overrun() const noexcept;
     void flush_both();
-    void begin_staged_turn();
+    void settle();
     /// Whether something waits for copies, or for a turn that ends the queue pair because of one.
     bool waits_for_copies() const noexcept
     {

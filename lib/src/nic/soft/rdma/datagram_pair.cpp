@@ -156,7 +156,8 @@ unsigned datagram_pair::turn(std::uint32_t most)
     if (has_overrun())
         sends_.overrun();
     if (staged_.used()) [[unlikely]] {
-        begin_staged_turn();
+        settle();
+        staged_.begin_sending(false);
         end_failed_copy();
     }
     end_when_broken();

@@ -231,7 +231,7 @@ void queue_pair::take_postponed()
     while (has_postponed() && connection_) {
         const net::roce_packet& oldest = postponed_->oldest();
         if (staged_.pending() && must_wait(oldest))
-            return;
+            return staged_.submit();
         connection_->responder.take_postponed();
         execute_request(oldest);
         if (connection_->responder.take_postponed())
@@ -285,15 +285,17 @@ unsigned queue_pair::turn_of_deferred(std::uint32_t most)
 /// What was to be done behind copies is done, as far as they are made.
 [[gnu::cold]] void queue_pair::take_up_copies()
 {
-    begin_staged_turn();
+    settle();
     end_failed_copy();
     take_postponed();
+    const bool answers = connection_ && (!connection_->responder.idle() || !net::is_reliable(service_));
+    staged_.begin_sending(answers);
 }
 
 /// A copy was not made: the side that has asked for it ends.
 void queue_pair::end_failed_copy()
 {
-    if (!staged_.failed() || !connection_)
+    if (!staged_.ends_now() || !connection_)
         return;
     const failed_copy& failed = staged_.failure();
     std::optional<roce::requester>& requester = connection_->requester;
@@ -444,6 +446,7 @@ bool queue_pair::is_held() const noexcept
 
 void queue_pair::fall_asleep() noexcept
 {
+    staged_.rest();
     if (!connection_)
         return;
     connection_->responder.rest();

@@ -79,10 +79,28 @@ refusal rdma_sends::gather(const roce::message& of, std::uint32_t offset, std::u
         if (why == refusal::out_of_reach)
             why = find_staged(piece, keys_, &staged_, access::none, there);
         if (why == refusal::none && there.device != nullptr)
-            why = staged_.read(there, piece.bytes, bytes);
+            why = staged_.read(there, part_of(of, window, piece), bytes);
         found.add(bytes);
         return why;
     });
+}
+
+/// How many bytes of the message continue those of a packet, in the same memory: only if they are all of the packet.
+roce::wanted_bytes rdma_sends::part_of(const roce::message& of, const byte_window& window,
+                                       const local_piece& piece) const noexcept
+{
+    const auto count = static_cast<std::uint32_t>(piece.bytes);
+    roce::wanted_bytes part{.count = count, .ahead = 0, .message = of.first_psn};
+    if (piece.bytes != window.bytes || window.offset + window.bytes == of.bytes)
+        return part;
+    const std::uint64_t most = std::min<std::uint64_t>(of.bytes - window.offset, staging_blocks::most_bytes);
+    for_each_piece(data_of(of), {window.offset, most}, refusal::changed, [&](const local_piece& whole) {
+        keys::located there;
+        if (whole.bytes > count && find_staged(whole, keys_, &staged_, access::none, there) == refusal::none)
+            part.ahead = static_cast<std::uint32_t>(whole.bytes) - count;
+        return refusal::changed; // the first piece only
+    });
+    return part;
 }
 
 refusal rdma_sends::scatter(const roce::message& of, std::uint32_t offset, std::span<const std::uint8_t> bytes)
@@ -142,6 +160,7 @@ refusal rdma_sends::execute(const roce::message& of)
         asked.invalidates ? nic_.invalidate(asked.bind.window, windows_.as) : nic_.bind(asked.bind, windows_.as);
     if (done != refusal::none)
         return done;
+    staged_.join_pending(); // of queue pairs whose peers have used the window
     if (asked.invalidates || asked.bind.type == window_type::type_2)
         count_window(asked.invalidates);
     else if (!rounds_.has_one_engine())

@@ -101,6 +101,8 @@ class rdma_sends final : public work_ring, public roce::send_entries {
 
     refusal read_and_drop(const roce::message& of);
     refusal gather_staged(const roce::message& of, const byte_window& window, roce::pieces& found);
+    roce::wanted_bytes part_of(const roce::message& of, const byte_window& window,
+                               const local_piece& piece) const noexcept;
     bool wait_for_copies(std::uint32_t index);
     void fail_settled(const waiting_entry& one, refusal why);
     data_segments data_of(const roce::message& of) const noexcept;

@@ -51,7 +51,7 @@ unsigned rdma_unit::turn(const turn_budget& budget)
 unsigned rdma_unit::serve_staged()
 {
     commons_.sender.pass_all();
-    commons_.staged.end_turn();
+    commons_.staged.end_turn(commons_.rounds.begun());
     commons_.staged.take_up();
     return commons_.sender.release_held() + commons_.staged.pending();
 }

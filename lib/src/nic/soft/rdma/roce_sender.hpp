@@ -120,8 +120,7 @@ class roce_sender {
     struct gap {
         std::uint32_t at; ///< in the frame
         roce::piece bytes;
-        staged_stream* of;
-        std::uint64_t free_to; ///< what of->to_host may reuse once the bytes are in the frame
+        std::shared_ptr<staging_block> block; ///< which has them
     };
     /// A packet that waits for copies. Its headers are written, and its other bytes.
     struct held_packet {
@@ -143,7 +142,6 @@ class roce_sender {
     void finish(const held_packet& packet) const noexcept;
     static bool is_lost(const held_packet& packet) noexcept;
     static void note_unsent(const held_packet& packet) noexcept;
-    static void free_gaps(const held_packet& packet) noexcept;
     void note_special() noexcept { special_ = port_lost_ || refuses_next_ || holder_ != nullptr; }
     bool has_room(bool to_own) noexcept;
     void stage(rte_mbuf& mbuf, bool to_own);

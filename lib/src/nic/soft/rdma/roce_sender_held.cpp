@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "core/guarded.hpp"
 #include "net/icrc.hpp"
@@ -53,6 +54,7 @@ bool roce_sender::put_held(net::roce_front& front, bool to_own, const roce::roce
     if (payload_gone_)
         return false;
     --spare_;
+    ++holder_->held;
     held_.push_back(std::move(made));
     return true;
 }
@@ -63,8 +65,8 @@ bool roce_sender::fill_held(held_packet& packet, std::span<const roce::piece> pa
     std::uint8_t* const frame = bytes_of(*packet.mbuf);
     std::uint32_t at = packet.payload_at;
     for (const roce::piece piece : payload) {
-        if (staged_stream* const of = copies_->holder(piece.data()))
-            packet.gaps.push_back({at, piece, of, of->to_host.end()});
+        if (std::shared_ptr<staging_block> block = copies_->holder(piece.data()))
+            packet.gaps.push_back({at, piece, std::move(block)});
         else if (!core::guarded_copy(frame + at, piece.data(), piece.size()))
             return false;
         at += static_cast<std::uint32_t>(piece.size());
@@ -87,13 +89,6 @@ void roce_sender::finish(const held_packet& packet) const noexcept
     packet.mbuf->pkt_len = bytes;
 }
 
-/// Frees the memory that copies have filled.
-void roce_sender::free_gaps(const held_packet& packet) noexcept
-{
-    for (const gap& each : packet.gaps)
-        each.of->to_host.free_to(each.free_to);
-}
-
 unsigned roce_sender::release_held()
 {
     unsigned count = 0;
@@ -110,10 +105,9 @@ unsigned roce_sender::release_held()
             finish(packet);
             stage(*packet.mbuf, packet.to_own);
         }
-        free_gaps(packet);
+        --packet.of->held;
         held_.pop_front();
     }
-    copies_->free_unused(held_.empty());
     return count;
 }
 

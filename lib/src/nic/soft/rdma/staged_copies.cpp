@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "net/roce_rules.hpp"
+
 namespace weftio::nic::soft {
 
 namespace {
@@ -16,7 +18,7 @@ std::byte* first_of(const devices::memory_block& memory) noexcept
 
 staged_stream::staged_stream(std::shared_ptr<devices::copy_queue> copies,
                              std::shared_ptr<const devices::memory_block> memory)
-    : to_device(first_of(*memory), ring_bytes), to_host(first_of(*memory) + ring_bytes, ring_bytes),
+    : to_device(first_of(*memory), bytes_each_way), to_host(first_of(*memory) + bytes_each_way, bytes_each_way),
       memory_(std::move(memory)), copies_(std::move(copies))
 {}
 
@@ -41,7 +43,7 @@ void staged_stream::start() noexcept
     const std::shared_ptr<copies_of_pair> of = std::exchange(of_, nullptr);
     if (copy.bytes == 0 || of->failed.why != refusal::none)
         return; // what follows a failed copy is not done either
-    const bool goes_up = copy.which == devices::copy_queue::direction::to_device;
+    const bool goes_up = copy.goes_up();
     const bool made =
         copies_->try_copy(goes_up ? copy.device : copy.host, goes_up ? copy.host : copy.device, copy.bytes, copy.which);
     if (made) {
@@ -68,14 +70,73 @@ std::uint32_t staged_stream::end_batch() noexcept
 
 void staged_copies::begin(staged_stream& by, const wanted_copy& what, const std::shared_ptr<copies_of_pair>& of)
 {
+    submit(of);
     if (begun_by_.empty() || begun_by_.back() != of)
         begun_by_.push_back(of);
+    if (blocks_.empty() || blocks_.back() != what.block)
+        blocks_.push_back(what.block);
     of->last = ticket();
     by.add(what, of, ticket());
 }
 
-/// The bytes of copies that were refused are freed with those of the batch, or at once.
-void staged_copies::end_turn()
+bool staged_copies::append(const wanted_copy& more, const std::uint8_t* bytes, collected_bytes& to,
+                           bool this_turn) noexcept
+{
+    wanted_copy& copy = to.copy;
+    const std::size_t room = copy.block->bytes() - static_cast<std::size_t>(copy.host - copy.block->first());
+    const bool continues = copy.device + copy.bytes == more.device && copy.by_peer == more.by_peer;
+    if (!continues || copy.bytes + more.bytes > room || (more.bytes <= bytes_of_a_value && !this_turn))
+        return false;
+    std::copy_n(bytes, more.bytes, reinterpret_cast<std::uint8_t*>(copy.host + copy.bytes));
+    copy.bytes += more.bytes;
+    return true;
+}
+
+/// Packets of a long message are as long as the path MTU, so others are likely to follow.
+bool staged_copies::collect(staged_stream& by, wanted_copy to, const std::uint8_t* bytes,
+                            const std::shared_ptr<copies_of_pair>& of)
+{
+    collected_bytes& now = of->collected;
+    if (now.by == &by && append(to, bytes, now, now.since == turns_))
+        return true;
+    submit(of);
+    const bool more_likely = to.bytes >= net::smallest_path_mtu;
+    to.block = by.to_device.take(to.bytes, more_likely ? staging_blocks::most_bytes : to.bytes);
+    if (!to.block)
+        return false;
+    to.host = to.block->first();
+    std::copy_n(bytes, to.bytes, reinterpret_cast<std::uint8_t*>(to.host));
+    collecting_.push_back(of);
+    now = {.by = &by, .copy = std::move(to), .since = turns_};
+    return true;
+}
+
+void staged_copies::submit(const std::shared_ptr<copies_of_pair>& of)
+{
+    if (of->collected.by == nullptr)
+        return;
+    const collected_bytes all = std::exchange(of->collected, {});
+    std::erase(collecting_, of);
+    begin(*all.by, all.copy, of);
+}
+
+void staged_copies::submit_all()
+{
+    while (!collecting_.empty())
+        submit(std::shared_ptr(collecting_.back()));
+}
+
+void staged_copies::end_turn(std::uint64_t round)
+{
+    ++turns_;
+    if (std::exchange(round_, round) != round)
+        submit_all();
+    while (!collecting_.empty() && turns_ - collecting_.front()->collected.since >= most_turns_collected)
+        submit(std::shared_ptr(collecting_.front()));
+    end_batches();
+}
+
+void staged_copies::end_batches()
 {
     if (begun_by_.empty())
         return;
@@ -83,9 +144,10 @@ void staged_copies::end_turn()
     for (std::size_t each = 0; each != streams_.count(); ++each) {
         staged_stream& stream = streams_.at(each);
         if (const std::uint32_t number = stream.end_batch(); number != 0)
-            batches_.push_back({ended, &stream, number, stream.to_device.end(), begun_by_});
+            batches_.push_back({ended, &stream, number, begun_by_, blocks_});
     }
     begun_by_.clear();
+    blocks_.clear();
     ended_ = ended;
 }
 
@@ -98,23 +160,9 @@ void staged_copies::take_up() noexcept
                 break;
             lose(oldest);
         }
-        oldest.stream->to_device.free_to(oldest.free_to);
         batches_.pop_front();
     }
     over_ = batches_.empty() ? ended_ : batches_.front().ticket - 1;
-}
-
-/// Of copies that were refused, or whose packet was never queued.
-void staged_copies::free_unused(bool no_packets) noexcept
-{
-    if (!batches_.empty() || !begun_by_.empty())
-        return;
-    for (std::size_t each = 0; each != streams_.count(); ++each) {
-        staged_stream& stream = streams_.at(each);
-        stream.to_device.free_to(stream.to_device.end());
-        if (no_packets)
-            stream.to_host.free_to(stream.to_host.end());
-    }
 }
 
 /// The device has failed: who has begun copies in this batch cannot tell which of them were made.
@@ -125,11 +173,11 @@ void staged_copies::lose(const batch& lost) noexcept
             each->failed = {.why = refusal::device_failed, .ticket = lost.ticket};
 }
 
-staged_stream* staged_copies::holder(const std::uint8_t* at) const noexcept
+std::shared_ptr<staging_block> staged_copies::holder(const std::uint8_t* at) const noexcept
 {
     for (std::size_t each = 0; each != streams_.count(); ++each)
-        if (streams_.at(each).to_host.holds(at))
-            return &streams_.at(each);
+        if (std::shared_ptr<staging_block> found = streams_.at(each).to_host.holder(at))
+            return found;
     return nullptr;
 }
 
