@@ -120,7 +120,7 @@ class roce_sender {
     struct gap {
         std::uint32_t at; ///< in the frame
         roce::piece bytes;
-        std::shared_ptr<staging_block> block; ///< which has them
+        staging_block block; ///< which has them
     };
     /// A packet that waits for copies. Its headers are written, and its other bytes.
     struct held_packet {

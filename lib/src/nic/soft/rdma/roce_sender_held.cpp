@@ -65,7 +65,7 @@ bool roce_sender::fill_held(held_packet& packet, std::span<const roce::piece> pa
     std::uint8_t* const frame = bytes_of(*packet.mbuf);
     std::uint32_t at = packet.payload_at;
     for (const roce::piece piece : payload) {
-        if (std::shared_ptr<staging_block> block = copies_->holder(piece.data()))
+        if (staging_block block = copies_->holder(piece.data()))
             packet.gaps.push_back({at, piece, std::move(block)});
         else if (!core::guarded_copy(frame + at, piece.data(), piece.size()))
             return false;

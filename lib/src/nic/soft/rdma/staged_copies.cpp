@@ -83,7 +83,7 @@ bool staged_copies::append(const wanted_copy& more, const std::uint8_t* bytes, c
                            bool this_turn) noexcept
 {
     wanted_copy& copy = to.copy;
-    const std::size_t room = copy.block->bytes() - static_cast<std::size_t>(copy.host - copy.block->first());
+    const std::size_t room = copy.block.bytes() - static_cast<std::size_t>(copy.host - copy.block.first());
     const bool continues = copy.device + copy.bytes == more.device && copy.by_peer == more.by_peer;
     if (!continues || copy.bytes + more.bytes > room || (more.bytes <= bytes_of_a_value && !this_turn))
         return false;
@@ -104,7 +104,7 @@ bool staged_copies::collect(staged_stream& by, wanted_copy to, const std::uint8_
     to.block = by.to_device.take(to.bytes, more_likely ? staging_blocks::most_bytes : to.bytes);
     if (!to.block)
         return false;
-    to.host = to.block->first();
+    to.host = to.block.first();
     std::copy_n(bytes, to.bytes, reinterpret_cast<std::uint8_t*>(to.host));
     collecting_.push_back(of);
     now = {.by = &by, .copy = std::move(to), .since = turns_};
@@ -173,12 +173,12 @@ void staged_copies::lose(const batch& lost) noexcept
             each->failed = {.why = refusal::device_failed, .ticket = lost.ticket};
 }
 
-std::shared_ptr<staging_block> staged_copies::holder(const std::uint8_t* at) const noexcept
+staging_block staged_copies::holder(const std::uint8_t* at) const noexcept
 {
     for (std::size_t each = 0; each != streams_.count(); ++each)
-        if (std::shared_ptr<staging_block> found = streams_.at(each).to_host.holder(at))
+        if (staging_block found = streams_.at(each).to_host.holder(at))
             return found;
-    return nullptr;
+    return {};
 }
 
 } // namespace weftio::nic::soft

@@ -28,7 +28,7 @@ struct failed_copy {
 
 /// A copy that a queue pair asks for.
 struct wanted_copy {
-    std::shared_ptr<staging_block> block{}; ///< of `host`
+    staging_block block{}; ///< of `host`
     std::byte* host = nullptr;
     std::byte* device = nullptr;
     std::size_t bytes = 0;
@@ -147,8 +147,8 @@ class staged_copies {
         submit_all();
         end_batches();
     }
-    /// The block of these bytes, if copies from devices go there; else nullptr.
-    std::shared_ptr<staging_block> holder(const std::uint8_t* at) const noexcept;
+    /// The block of these bytes, if copies from devices go there; else none.
+    staging_block holder(const std::uint8_t* at) const noexcept;
 
  private:
     struct batch {
@@ -156,7 +156,7 @@ class staged_copies {
         staged_stream* stream;
         std::uint32_t number;
         std::vector<std::shared_ptr<copies_of_pair>> of;
-        std::vector<std::shared_ptr<staging_block>> blocks; ///< which the copies read and write
+        std::vector<staging_block> blocks; ///< which the copies read and write
     };
     static void lose(const batch& lost) noexcept;
     static bool append(const wanted_copy& more, const std::uint8_t* bytes, collected_bytes& to,
@@ -166,7 +166,7 @@ class staged_copies {
     by_device<staged_stream> streams_;
     std::deque<batch> batches_;
     std::vector<std::shared_ptr<copies_of_pair>> begun_by_;   ///< in this turn
-    std::vector<std::shared_ptr<staging_block>> blocks_;      ///< of copies that were begun in this turn
+    std::vector<staging_block> blocks_;                       ///< of copies that were begun in this turn
     std::vector<std::shared_ptr<copies_of_pair>> collecting_; ///< who has collected bytes, the oldest first
     std::uint64_t ended_ = 0, over_ = 0, turns_ = 0, round_ = 0;
 };

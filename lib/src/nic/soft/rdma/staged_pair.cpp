@@ -79,7 +79,7 @@ const std::byte* staged_pair::fetch(staged_stream& by, std::byte* device, const 
     fetched_bytes next{.block = last.block, .by = &by, .device = device, .by_peer = by_peer, .message = what.message};
     const bool continues = last.block && last.by == &by && last.device + last.count == device &&
                            last.by_peer == by_peer &&
-                           what.count <= last.block->first() + last.block->bytes() - (last.host + last.count);
+                           what.count <= last.block.first() + last.block.bytes() - (last.host + last.count);
     if (continues) {
         next.host = last.host + last.count;
     } else {
@@ -87,9 +87,9 @@ const std::byte* staged_pair::fetch(staged_stream& by, std::byte* device, const 
         next.block = by.to_host.take(what.count, what.ahead == 0 && more_likely ? staging_blocks::most_bytes : all);
         if (!next.block)
             return nullptr;
-        next.host = next.block->first();
+        next.host = next.block.first();
     }
-    const auto room = static_cast<std::size_t>(next.block->first() + next.block->bytes() - next.host);
+    const auto room = static_cast<std::size_t>(next.block.first() + next.block.bytes() - next.host);
     next.count = std::min(all, room);
     next.ahead = next.count > what.count;
     next.used = copies_.turns();

@@ -139,7 +139,7 @@ class staged_pair {
 
     /// Bytes of a device's memory that were fetched, or are under way.
     struct fetched_bytes {
-        std::shared_ptr<staging_block> block; ///< nullptr: there are none
+        staging_block block; ///< none: there are no bytes
         const staged_stream* by = nullptr;
         std::byte *device = nullptr, *host = nullptr; ///< of the first byte
         std::size_t count = 0;

@@ -6,28 +6,44 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <utility>
 #include <vector>
 
 namespace weftio::nic::soft {
 
 class staging_blocks;
 
-/// Bytes that belong to whoever holds a pointer to the block. The last one returns them.
-class staging_block : public std::enable_shared_from_this<staging_block> {
+/// A share in a block of memory, or in none. The last share that goes returns the block. One thread only: shares are
+/// counted without atomic instructions.
+class staging_block {
  public:
-    /// See staging_blocks::take().
-    staging_block(staging_blocks& of, std::uint32_t unit, std::uint32_t units) noexcept;
-    staging_block(const staging_block&) = delete;
-    staging_block& operator=(const staging_block&) = delete;
+    staging_block() = default;
+    staging_block(const staging_block& other) noexcept;
+    staging_block(staging_block&& other) noexcept : of_(std::exchange(other.of_, nullptr)), unit_(other.unit_) {}
+    staging_block& operator=(staging_block other) noexcept
+    {
+        std::swap(of_, other.of_);
+        std::swap(unit_, other.unit_);
+        return *this;
+    }
     ~staging_block();
 
+    explicit operator bool() const noexcept { return of_ != nullptr; }
+    bool operator==(const staging_block& other) const noexcept
+    {
+        return of_ == other.of_ && (of_ == nullptr || unit_ == other.unit_);
+    }
+    /// @pre it is a share in a block
     std::byte* first() const noexcept;
     std::size_t bytes() const noexcept;
 
  private:
-    staging_blocks& of_;
-    const std::uint32_t unit_, units_;
+    friend staging_blocks;
+    /// Takes over a share that is counted already.
+    staging_block(staging_blocks& of, std::uint32_t unit) noexcept : of_(&of), unit_(unit) {}
+
+    staging_blocks* of_ = nullptr;
+    std::uint32_t unit_ = 0; ///< the first of the block
 };
 
 /// Hands out blocks of 1 to 16 units. One thread only; must outlive its blocks.
@@ -39,14 +55,14 @@ class staging_blocks {
 
     /// @param bytes  a multiple of 64 units
     staging_blocks(std::byte* first, std::size_t bytes)
-        : first_(first), busy_(bytes / unit / units_per_word), users_(bytes / unit), free_(bytes / unit)
+        : first_(first), busy_(bytes / unit / units_per_word), blocks_(bytes / unit), free_(bytes / unit)
     {}
     staging_blocks(const staging_blocks&) = delete;
     staging_blocks& operator=(const staging_blocks&) = delete;
 
     /// Takes a block of at least `least` bytes, and of up to `wanted` while there is much room.
-    /// @pre 0 < least <= most_bytes  @return nullptr: there is no room before other blocks are freed
-    std::shared_ptr<staging_block> take(std::size_t least, std::size_t wanted)
+    /// @pre 0 < least <= most_bytes  @return none: there is no room before other blocks are freed
+    staging_block take(std::size_t least, std::size_t wanted) noexcept
     {
         const std::size_t fewest = units_of(least);
         std::size_t units = std::min(units_of(std::min(wanted, most_bytes)), std::bit_floor(free_ / share_of_free));
@@ -54,19 +70,28 @@ class staging_blocks {
             for (std::uint32_t word = 0; word != busy_.size(); ++word)
                 if (const std::uint64_t starts = starts_of(~busy_[word], units); starts != 0)
                     return make(word * units_per_word + static_cast<std::uint32_t>(std::countr_zero(starts)), units);
-        return nullptr;
+        return {};
     }
-    /// The block that has the byte at this address; nullptr: none.
-    std::shared_ptr<staging_block> holder(const std::uint8_t* at) const noexcept
+    /// A share in the block that has the byte at this address; none: nobody has it.
+    staging_block holder(const std::uint8_t* at) noexcept
     {
         const std::size_t offset = reinterpret_cast<std::uintptr_t>(at) - reinterpret_cast<std::uintptr_t>(first_);
-        staging_block* const user = offset / unit < users_.size() ? users_[offset / unit] : nullptr;
-        return user == nullptr ? nullptr : user->shared_from_this();
+        for (std::size_t units = 1; offset / unit < blocks_.size() && units <= most_units; units *= 2)
+            if (const std::size_t head = offset / unit & ~(units - 1); blocks_[head].units == units) {
+                ++blocks_[head].shares;
+                return {*this, static_cast<std::uint32_t>(head)};
+            }
+        return {};
     }
 
  private:
     friend staging_block;
     static constexpr std::uint32_t units_per_word = 64;
+
+    struct block {
+        std::uint32_t units = 0; ///< 0: none begins here
+        std::uint32_t shares = 0;
+    };
 
     static std::size_t units_of(std::size_t bytes) noexcept { return std::bit_ceil((bytes + unit - 1) / unit); }
     /// The bits at which as many free units begin, at a multiple of their number.
@@ -78,43 +103,52 @@ class staging_blocks {
             free &= free >> some;
         return free & aligned[static_cast<std::size_t>(std::countr_zero(units))];
     }
-    std::shared_ptr<staging_block> make(std::uint32_t at, std::size_t units)
+    staging_block make(std::uint32_t at, std::size_t units) noexcept
     {
-        return std::make_shared<staging_block>(*this, at, static_cast<std::uint32_t>(units));
+        blocks_[at] = {static_cast<std::uint32_t>(units), 1};
+        mark(at, units);
+        free_ -= units;
+        return {*this, at};
     }
-    void change(std::uint32_t at, std::uint32_t units, staging_block* to) noexcept
+    void give_back(std::uint32_t at) noexcept
     {
-        std::fill_n(users_.begin() + at, units, to);
-        const std::uint64_t bits = ((std::uint64_t{1} << units) - 1) << at % units_per_word;
-        busy_[at / units_per_word] ^= bits;
-        free_ = to != nullptr ? free_ - units : free_ + units;
+        if (--blocks_[at].shares != 0)
+            return;
+        const std::uint32_t units = std::exchange(blocks_[at].units, 0);
+        mark(at, units);
+        free_ += units;
+    }
+    void mark(std::uint32_t at, std::size_t units) noexcept
+    {
+        busy_[at / units_per_word] ^= ((std::uint64_t{1} << units) - 1) << at % units_per_word;
     }
 
     std::byte* const first_;
-    std::vector<std::uint64_t> busy_;   ///< a bit for each unit
-    std::vector<staging_block*> users_; ///< by unit; nullptr: it is free
-    std::size_t free_;                  ///< units
+    std::vector<std::uint64_t> busy_; ///< a bit for each unit
+    std::vector<block> blocks_;       ///< by their first unit
+    std::size_t free_;                ///< units
 };
 
-inline staging_block::staging_block(staging_blocks& of, std::uint32_t unit, std::uint32_t units) noexcept
-    : of_(of), unit_(unit), units_(units)
+inline staging_block::staging_block(const staging_block& other) noexcept : of_(other.of_), unit_(other.unit_)
 {
-    of_.change(unit_, units_, this);
+    if (of_ != nullptr)
+        ++of_->blocks_[unit_].shares;
 }
 
 inline staging_block::~staging_block()
 {
-    of_.change(unit_, units_, nullptr);
+    if (of_ != nullptr)
+        of_->give_back(unit_);
 }
 
 inline std::byte* staging_block::first() const noexcept
 {
-    return of_.first_ + unit_ * staging_blocks::unit;
+    return of_->first_ + unit_ * staging_blocks::unit;
 }
 
 inline std::size_t staging_block::bytes() const noexcept
 {
-    return units_ * staging_blocks::unit;
+    return of_->blocks_[unit_].units * staging_blocks::unit;
 }
 
 } // namespace weftio::nic::soft
