@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <CLI/CLI.hpp>
 
+#include "report.hpp"
+
 namespace weftio::litmus {
 
 namespace {
@@ -70,7 +72,7 @@ command parse(int argc, const char* const* argv)
     app.add_option("-p,--pairs", to.trial.pairs)->check(CLI::Range(1, 8192));
     app.add_option("-b,--bytes", to.trial.bytes)->check(CLI::Range(8, 1 << 20));
     app.add_flag("--strict", strict);
-    app.add_option("-d,--device", to.port.device);
+    CLI::Option* const device = app.add_option("-d,--device", to.port.device);
     unsigned port = 1;
     app.add_option("-i,--port", port)->check(CLI::Range(1, 254));
     app.add_option("-x,--gid-index", to.port.gid_index)->check(CLI::Range(0, 255));
@@ -87,6 +89,8 @@ command parse(int argc, const char* const* argv)
         to.text = help ? std::string(help_text()) : "weftio-litmus " WEFTIO_VERSION "\n";
         return to;
     }
+    if (device->count() != 0 && to.port.device.empty())
+        refuse("--device: the name is empty; leave the option out for the first device");
     if (second->count() != 0 && to.second == to.port.device)
         refuse(fmt::format("--second {}: that is the device that writes the data; give another one", to.second));
     if (to.trial.bytes % 8 != 0)
@@ -97,7 +101,9 @@ command parse(int argc, const char* const* argv)
                            to.trial.pairs, to.trial.bytes));
     to.trial.pairs = static_cast<std::uint32_t>(std::min<std::uint64_t>(to.trial.pairs, to.trial.trials));
     to.cells = chosen(only, selects->count() != 0, strict, memories_of(memory));
-    if (list)
+    if (list && to.json)
+        to.text = to_json(to.cells);
+    else if (list)
         for (const cell& each : to.cells)
             to.text += each.words() + "\n";
     return to;

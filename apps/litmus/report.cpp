@@ -125,6 +125,14 @@ std::string table_end(const std::vector<outcome>& all)
                        by_dma_buf ? "Memory of the GPU was registered by ibv_reg_dmabuf_mr.\n" : "", reasons(all));
 }
 
+std::string to_json(const std::vector<cell>& rows)
+{
+    nlohmann::ordered_json words = nlohmann::ordered_json::array();
+    for (const cell& each : rows)
+        words.push_back(each.words());
+    return words.dump(2) + "\n";
+}
+
 std::string to_json(const command& wanted, const machine& on, const std::vector<outcome>& all)
 {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();

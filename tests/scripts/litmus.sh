@@ -38,6 +38,11 @@ check_has "--until 3: the row ends there" "
 check_has "--list" "WRITE, then atomic / other region / READ, same pair / relaxed" "$("$litmus" --list)"
 check "--list: rows" 398 "$("$litmus" --list | wc -l)"
 check "--list: rows that need one NIC alone" 31 "$("$litmus" --list --only "data in host / read by CPU" | grep -vc "second's")"
+check "--list --json: an array of the same words" "True 398" "$("$litmus" --list --json | python3 -c '
+import json, sys
+words = json.load(sys.stdin)
+print("WRITE, then atomic / other region / READ, same pair / relaxed" in " ".join(words), len(words))')"
+check_has "an empty name of a device" "weftio-litmus: --device: the name is empty; leave the option out for the first device" "$("$litmus" -d "" 2>&1)"
 check "no such row" "1 weftio-litmus: --only foo: no row has these words; --list prints them
 Run with --help for usage." "$(out=$("$litmus" --only foo 2>&1); echo "$? $out")"
 check "--bytes 12" "1 weftio-litmus: --bytes 12: not a multiple of 8
