@@ -49,26 +49,28 @@ void requester::check_clock(std::uint64_t now, packet_sink* sink)
     if (failed_)
         return;
     if (patience_.timed_out(now)) {
-        if (sink != nullptr && is_late(*sink))
+        if (sink != nullptr && is_late(*sink, timed_out_))
             return patience_.wait_again(now);
         local_ack_timeout_err.add(1);
         repeat_or_give_up(refusal::no_answer, patience_.retry());
     } else if (patience_.is_overdue(now)) {
-        if (sink != nullptr && is_late(*sink))
+        if (sink != nullptr && is_late(*sink, overdue_)) {
+            round_trip_.cancel(); // a peer without a core tells nothing about the others' answers
             return patience_.expect_later(round_trip_.limit(), now);
+        }
         patience_.probe() ? step_back() : go_back();
     }
 }
 
 /// Whether no answer can have come, because the peer has not read all that had been sent when the answer to the packet
 /// that is the oldest now was first missed. It has had no core, or was stopped: a repeat would change nothing.
-bool requester::is_late(packet_sink& sink) noexcept
+bool requester::is_late(packet_sink& sink, missed_answer& of) noexcept
 {
-    if (std::exchange(late_psn_, acknowledged_) != acknowledged_)
-        late_until_ = 0;
-    const bool late = sink.is_under_way(late_until_);
+    if (std::exchange(of.psn, acknowledged_) != acknowledged_)
+        of.until = 0;
+    const bool late = sink.is_under_way(of.until);
     if (!late)
-        late_until_ = 0;
+        of.until = 0;
     return late;
 }
 

@@ -108,7 +108,12 @@ class requester {
     void repeat_for_gap(std::uint32_t psn);
     void progressed(std::uint32_t packets, std::uint64_t now);
     void repeat_or_give_up(refusal reason_to_give_up, bool again);
-    bool is_late(packet_sink& sink) noexcept;
+    /// What was sent when an answer was missed.
+    struct missed_answer {
+        std::uint64_t until = 0; ///< the packets that is_late() asks about; 0: those that it has not asked about yet
+        std::uint32_t psn = 0;   ///< acknowledged_ when it was last asked
+    };
+    bool is_late(packet_sink& sink, missed_answer& of) noexcept;
 
     bool is_done(const message& oldest) const noexcept;
     void retire();
@@ -140,8 +145,7 @@ class requester {
     std::uint32_t parts_end_;               ///< the PSN after the last READ in flight that was requested in parts
     unsigned without_request_ = 0;          ///< packets sent since the last one that asked for an ACK
     std::uint32_t gap_psn_ = 0;             ///< of the last answer that has shown a gap
-    std::uint64_t late_until_ = 0; ///< the packets that is_late() asks about; 0: those that it has not asked about yet
-    std::uint32_t late_psn_ = 0;   ///< acknowledged_ when is_late() was last called
+    missed_answer timed_out_, overdue_;
     /// While the window is narrow, a READ request ends at a multiple of so many packets.
     const std::uint32_t read_part_;
     bool failed_ = false;

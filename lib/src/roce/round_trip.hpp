@@ -54,7 +54,7 @@ class round_trip {
     }
 
  private:
-    static constexpr std::uint8_t most_doublings = 6;
+    static constexpr std::uint8_t most_doublings = 4;
 
     std::uint64_t begun_ = 0, mean_ = 0, deviation_ = 0; ///< in nanoseconds
     std::uint32_t psn_ = 0;

@@ -128,6 +128,26 @@ TEST_F(RoceOverdue, DoesNotProbeAPeerThatHasNotReadYet)
     EXPECT_EQ(sent_in(600'000), (packets{{rc_write_last, 3, true}})) << "it has read them, and does not answer";
 }
 
+/// Other queue pairs' packets to the same peer are on the wire at any moment. That puts off each timeout once, not more.
+TEST(RoceRequester, GivesUpBesideTrafficThatIsOnItsWay)
+{
+    at_requester end({.timeout = 24, .retry_count = 1});
+    end.post_write(1);
+    end.sent_packets();
+    end.now += 200'000;
+    end.ack(first);
+    end.post_write(1);
+    end.sent_packets();
+    const std::uint64_t begin = end.now;
+    while (!end.ours.failed() && end.now - begin < 10 * ack_timeout_ns(24)) {
+        end.wire.peer_has_read = end.wire.put++;
+        end.now = end.ours.deadline_ns();
+        end.sent_packets();
+    }
+    EXPECT_TRUE(end.ours.failed());
+    EXPECT_LE(end.now - begin, 4 * ack_timeout_ns(24));
+}
+
 /// Nothing comes any more: the timeout still ends the queue, after as many retries as it has.
 TEST(RoceRequester, GivesUpAtTheTimeoutWhateverItHasProbed)
 {

@@ -53,6 +53,7 @@ class any_pair : public turn_taker, public roce_receiver {
     /// Whether it has failed since the last call.
     bool take_failure() noexcept { return std::exchange(newly_failed_, false); }
 
+    void fall_asleep() noexcept override { staged_.rest(); }
     bool waits_for_others() const noexcept override { return sends_.waits_for_others(); }
     watched_word wakes_by() const noexcept override { return sends_.wakes_by(); }
     const tx_ring& ring() const noexcept override { return sends_.ring(); }

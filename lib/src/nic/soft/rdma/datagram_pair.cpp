@@ -118,6 +118,11 @@ void datagram_pair::accept(const roce_arrival& arrival)
         note_mac(arrival);
     const net::roce_packet& packet = arrival.packet;
     const refusal why = fill(arrival);
+    if (why == roce::not_now) { // there is no memory for a copy: the datagram is lost
+        receives_.give_back();
+        ignored_.add(1);
+        return;
+    }
     const bool good = why == refusal::none;
     (good ? executed_ : refused_).add(1);
     if (!good)
@@ -167,17 +172,21 @@ unsigned datagram_pair::turn(std::uint32_t most)
     return moved;
 }
 
-/// A copy of a datagram that was to be sent was not made. A receive that failed with its copy has said so.
+/// A copy of a datagram that was to be sent was not made. A receive that failed with its copy has said so. The failure
+/// is forgotten once nothing waits for it.
 void datagram_pair::end_failed_copy()
 {
-    if (!staged_.failed() || staged_.failure().by_peer || state_ != rdma_state::ready_to_send)
+    if (!staged_.ends_now() || staged_.failure().by_peer)
         return;
-    if (begun_)
-        end(staged_.failure().why);
-    sends_.break_off();
-    state_ = rdma_state::send_queue_error;
-    newly_failed_ = true;
-    staged_.restart();
+    if (state_ == rdma_state::ready_to_send) {
+        if (begun_)
+            end(staged_.failure().why);
+        sends_.break_off();
+        state_ = rdma_state::send_queue_error;
+        newly_failed_ = true;
+    }
+    if (state_ == rdma_state::send_queue_error && !staged_.pending())
+        staged_.restart();
 }
 
 unsigned datagram_pair::send_all(roce::allowance most)

@@ -446,7 +446,8 @@ bool queue_pair::is_held() const noexcept
 
 void queue_pair::fall_asleep() noexcept
 {
-    staged_.rest();
+    if (!deferred_) // such a one is woken soon
+        any_pair::fall_asleep();
     if (!connection_)
         return;
     connection_->responder.rest();

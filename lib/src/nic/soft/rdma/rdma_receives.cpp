@@ -66,7 +66,7 @@ void rdma_receives::give_back()
 
 void rdma_receives::complete(const roce::receive_completion& completion)
 {
-    if (staged_ == nullptr || (staged_->settled() && waiting_.empty())) [[likely]]
+    if (staged_ == nullptr || silent_ || (staged_->settled() && waiting_.empty())) [[likely]]
         return complete_now(completion);
     waiting_.push_back({completion, current_, std::exchange(has_reservation_, false), staged_->ticket()});
 }

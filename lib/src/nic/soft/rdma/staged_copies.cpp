@@ -25,7 +25,8 @@ staged_stream::staged_stream(std::shared_ptr<devices::copy_queue> copies,
 void staged_stream::add(const wanted_copy& more, const std::shared_ptr<copies_of_pair>& of, std::uint64_t ticket)
 {
     const bool joins = next_.bytes != 0 && of_ == of && next_.which == more.which && next_.by_peer == more.by_peer &&
-                       next_.host + next_.bytes == more.host && next_.device + next_.bytes == more.device;
+                       next_.block == more.block && next_.host + next_.bytes == more.host &&
+                       next_.device + next_.bytes == more.device;
     if (joins) {
         next_.bytes += more.bytes;
         return;

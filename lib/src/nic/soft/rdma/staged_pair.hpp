@@ -61,7 +61,7 @@ class staged_pair {
     /// The same at once: perhaps there is no turn any more.
     void stop_collecting()
     {
-        if (state_ && state_->collected.by != nullptr)
+        if (pending())
             copies_.end_all();
     }
     /// From now on, ticket() also stands for the copies that other queue pairs of the engine have begun.
