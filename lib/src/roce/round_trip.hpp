@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "net/roce_rules.hpp"
 
@@ -33,7 +32,7 @@ class round_trip {
         measures_ = false;
         doublings_ = 0;
         const std::uint64_t taken = now - std::min(begun_, now);
-        if (std::exchange(known_, true)) {
+        if (limit_ != 0) {
             const std::uint64_t off = taken > mean_ ? taken - mean_ : mean_ - taken;
             deviation_ = (3 * deviation_ + off) / 4;
             mean_ = (7 * mean_ + taken) / 8;
@@ -41,25 +40,29 @@ class round_trip {
             mean_ = taken;
             deviation_ = taken / 2;
         }
+        limit_ = std::max(least_ns, mean_ + 4 * deviation_);
     }
     /// Packets are sent again.
     void cancel() noexcept { measures_ = false; }
     /// An answer has come to a packet of which copies were sent. It tells no time; the limit doubles until one does.
     /// Otherwise answers that have become slower would be repeated, and so not measured, for ever (Karn and Partridge).
-    void back_off() noexcept { doublings_ = std::min<std::uint8_t>(doublings_ + 1, most_doublings); }
-    /// How long an answer takes at most, nearly always; 0: unknown.
-    std::uint64_t limit() const noexcept
+    void back_off() noexcept
     {
-        return known_ ? std::max(least_ns, mean_ + 4 * deviation_) << doublings_ : 0;
+        if (doublings_ == most_doublings)
+            return;
+        ++doublings_;
+        limit_ *= 2;
     }
+    /// How long an answer takes at most, nearly always; 0: unknown.
+    std::uint64_t limit() const noexcept { return limit_; }
 
  private:
     static constexpr std::uint8_t most_doublings = 4;
 
-    std::uint64_t begun_ = 0, mean_ = 0, deviation_ = 0; ///< in nanoseconds
+    std::uint64_t begun_ = 0, mean_ = 0, deviation_ = 0, limit_ = 0; ///< in nanoseconds
     std::uint32_t psn_ = 0;
     std::uint8_t doublings_ = 0; ///< since the last measured time
-    bool measures_ = false, known_ = false;
+    bool measures_ = false;
 };
 
 } // namespace weftio::roce

@@ -128,7 +128,7 @@ TEST_F(RoceOverdue, DoesNotProbeAPeerThatHasNotReadYet)
     EXPECT_EQ(sent_in(600'000), (packets{{rc_write_last, 3, true}})) << "it has read them, and does not answer";
 }
 
-/// Other queue pairs' packets to the same peer are on the wire at any moment. That puts off each timeout once, not more.
+/// Other queue pairs' packets to the peer are on the wire at any moment. That puts off each timeout once, not more.
 TEST(RoceRequester, GivesUpBesideTrafficThatIsOnItsWay)
 {
     at_requester end({.timeout = 24, .retry_count = 1});
