@@ -217,19 +217,17 @@ std::array<std::uint8_t, 6> rdma::local_addresses::mac_of(std::string_view who, 
                                                           const net::roce_gid& peer) const
 {
     constexpr std::chrono::seconds patience{3}; // three requests (RFC 4861: MAX_MULTICAST_SOLICIT)
-    const auto mac = ours.held->resolve(peer, patience);
-    if (!mac)
-        require_port(who);
-    if (!mac)
-        throw error(errc::timed_out,
-                    fmt::format("weftio: {}: no answer for {} after 3 requests from port {} as {}; check that the "
-                                "peer is up, on this link{}, and has that address, or set its MAC in {}",
-                                who, net::text_of(peer), nic->spec(), ours.text,
-                                ours.own.vlan_tci == nic::no_vlan ? "" : " and in this VLAN",
-                                who.starts_with("queue_pair") ? "queue_pair_attributes::peer_mac"
-                                : who == "rdma_device"        ? "the entry"
-                                                              : "rdma_peer::mac"));
-    return *mac;
+    if (const auto mac = ours.held->resolve(peer, patience))
+        return *mac;
+    require_port(who);
+    throw error(errc::timed_out,
+                fmt::format("weftio: {}: no answer for {} after 3 requests from port {} as {}; check that the "
+                            "peer is up, on this link{}, and has that address, or set its MAC in {}",
+                            who, net::text_of(peer), nic->spec(), ours.text,
+                            ours.own.vlan_tci == nic::no_vlan ? "" : " and in this VLAN",
+                            who.starts_with("queue_pair") ? "queue_pair_attributes::peer_mac"
+                            : who == "rdma_device"        ? "the entry"
+                                                          : "rdma_peer::mac"));
 }
 
 nic::backend& detail::internals::backend(const rdma_device& device) noexcept

@@ -1,6 +1,5 @@
 #include "roce/key_memory.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "core/guarded.hpp"
@@ -24,9 +23,6 @@ bool store(std::byte* at, std::span<const std::uint8_t> bytes) noexcept
         weftio_store_release_sys_u64(reinterpret_cast<weftio_u64*>(at), number);
     });
 }
-
-/// Of bytes that are read ahead of the packets of a READ.
-constexpr std::uint32_t most_ahead = 65536;
 
 } // namespace
 
@@ -97,7 +93,6 @@ refusal key_memory::read(const remote_range& range, std::span<const std::uint8_t
     if (const refusal why = find_staged(range, access::remote_read, found); why != refusal::none)
         return why;
     wanted_bytes part = staged_->part_of_read(range.bytes);
-    part.ahead = std::min(part.ahead, most_ahead);
     const remote_range all{range.key, range.address, part.count + part.ahead};
     if (keys::located there; part.ahead != 0 && find_staged(all, access::remote_read, there) != refusal::none)
         part.ahead = 0;

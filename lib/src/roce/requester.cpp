@@ -55,7 +55,7 @@ void requester::check_clock(std::uint64_t now, packet_sink* sink)
         repeat_or_give_up(refusal::no_answer, patience_.retry());
     } else if (patience_.is_overdue(now)) {
         if (sink != nullptr && is_late(*sink, overdue_)) {
-            round_trip_.cancel(); // a peer without a core tells nothing about the others' answers
+            round_trip_.cancel(); // the time of a peer without a core is no round trip
             return patience_.expect_later(round_trip_.limit(), now);
         }
         patience_.probe() ? step_back() : go_back();

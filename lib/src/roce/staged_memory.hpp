@@ -35,7 +35,7 @@ class staged_memory {
     /// @pre the memory is at least what.count + what.ahead bytes long
     /// @return none or out_of_reach; without room the sink takes no packet with these bytes
     virtual refusal read(const keys::located& from, const wanted_bytes& what, std::span<const std::uint8_t>& bytes) = 0;
-    /// The next `count` bytes of the READ that the responder answers.
+    /// The next `count` bytes of the READ that the responder answers, and how many more may be fetched with them.
     virtual wanted_bytes part_of_read(std::uint32_t count) = 0;
 
  protected:

@@ -1,6 +1,7 @@
 // Memory that the CPU cannot access, as one queue pair reaches it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -130,7 +131,8 @@ class staged_pair {
         roce::wanted_bytes part_of_read(std::uint32_t count) override
         {
             const roce::responder::unsent_read read = pair_.responder_->sending();
-            return {.count = count, .ahead = read.bytes - count, .message = read.psn};
+            constexpr std::uint32_t most = staging_blocks::most_bytes;
+            return {.count = count, .ahead = std::min(read.bytes - count, most), .message = read.psn};
         }
 
      private:
