@@ -106,12 +106,16 @@ class staged_pair {
             sender_.hold_for(state_, front_);
     }
     /// The queue pair sleeps: what was fetched ahead is dropped.
-    void rest() noexcept { fetched_ = {}; }
+    void rest() noexcept
+    {
+        if (used()) [[unlikely]]
+            fetched_ = {};
+    }
     /// Forgets all copies: a failure of theirs does not count.
     void restart() noexcept
     {
-        state_ = nullptr;
         rest();
+        state_ = nullptr;
     }
 
  private:
